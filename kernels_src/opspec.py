@@ -1,4 +1,4 @@
-"""What a spec of an op is: its reference in float64, inputs, dtypes and tolerances.
+"""Specs of ops: reference in float64, inputs, dtypes and tolerances.
 
 One spec feeds the tests and the benchmark.
 
@@ -21,7 +21,7 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 ALL_FLOATS = (torch.float32, torch.float64, *HALF)
 
-# Unit round-off of results and of the accumulator that kernels use for them.
+# Unit round-off of results, and of the accumulator that kernels use for them.
 _ROUND_OFF = {
     torch.float64: 2.0**-53,
     torch.float32: 2.0**-24,
@@ -40,11 +40,11 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     label: str = ""
-    #: Whether this call rounds tiles between load and store, as `OpSpec.rounds_between` says of all.
+    #: Whether this call rounds tiles between load and store; `OpSpec.rounds_between` says so for all calls.
     rounds_between: bool = False
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Sample:
-        """The same call with every tensor changed."""
+        """Returns the same call with every tensor changed."""
 
         def one(value: Any) -> Any:
             return change(value) if isinstance(value, Tensor) else value
@@ -58,10 +58,12 @@ class Sample:
 class OpSpec:
     """One op.
 
-    `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude`, with the same arguments,
-    gives for each result the size of what cancels in it (default: its largest element). Allowed error: 2 units in the
-    last place of the result plus `accumulation` round-offs of the accumulator times the magnitude. Integers must be
-    equal.
+    `reference(*args, **kwargs)` takes the op's arguments with float64 tensors. `magnitude` takes the same arguments,
+    and returns for each result the magnitude of the terms that cancel in it. Its default is the largest element of the
+    result.
+
+    The allowed error is 2 units in the last place of the result, plus `accumulation` round-offs of the accumulator
+    times the magnitude. Integers must be equal.
     """
 
     name: str
@@ -72,18 +74,19 @@ class OpSpec:
     #: Whether NumPy has the dtypes of the samples.
     numpy: bool = True
     accumulation: float = 16.0
-    #: The same on GPUs, where tensor cores add with fewer bits than the accumulator has; default: `accumulation`.
+    #: `accumulation` on GPUs, whose tensor cores add with fewer bits than the accumulator has. The default is
+    #: `accumulation`.
     gpu_accumulation: float | None = None
-    #: Whether tiles between load and store are rounded to the dtype too: its round-off, times the magnitude, is allowed
-    #: as well.
+    #: Whether tiles between load and store are also rounded to the dtype. Its round-off, times the magnitude, is then
+    #: allowed too.
     rounds_between: bool = False
-    #: Whether results are the same from run to run on GPUs, bit by bit, also where the call does not ask for it
-    #: (deterministic=True).
+    #: Whether GPU results are bitwise equal from run to run, also without deterministic=True.
     ordered: bool = True
-    #: Calls to time: label -> sample, in float32 unless the label says otherwise; and PyTorch's way of doing the same.
+    #: Calls to time: label -> sample, in float32 unless the label says otherwise. `eager` is the equivalent PyTorch
+    #: code.
     benchmarks: Callable[[torch.Generator], dict[str, Sample]] | None = None
     eager: Callable[..., Any] | None = None
-    #: A call on `rows` rows of `n` elements, made on the generator's device: `rows(rows, n, dtype, generator)`. The GPU
+    #: A call on `rows` rows of `n` elements, on the generator's device: `rows(rows, n, dtype, generator)`. The GPU
     #: benchmark times it.
     rows: Callable[[int, int, torch.dtype, torch.Generator], Sample] | None = None
 
@@ -94,7 +97,7 @@ class OpSpec:
     def check(self, sample: Sample, results: Any, gpu: bool = False) -> None:
         """Raises AssertionError if `results` are further from the reference than allowed.
 
-        `sample` is the call, `gpu` whether it was made on a GPU.
+        `sample` is the call, and `gpu` tells whether it was made on a GPU.
         """
         exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() else t)
         references = as_tuple(self.reference(*exact.args, **exact.kwargs))
@@ -153,17 +156,17 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0) -> Tensor:
-    """Normally distributed numbers, rounded to `dtype`, on the generator's device."""
+    """Returns normally distributed numbers, rounded to `dtype`, on the generator's device."""
     return (torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device) * scale).to(dtype)
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """x with its channels last in memory, whatever its rank."""
+    """Returns x in channels-last format, for any rank."""
     return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Tensors of rank 2 without dense memory: transposed, every other element, expanded, a part of a larger one."""
+    """Yields non-dense tensors of rank 2: transposed, every other element, expanded, a part of a larger tensor."""
     yield "transposed", make((33, 6)).t()
     yield "step 2", make((8, 66))[:, ::2]
     yield "expanded", make((1, 40)).expand(5, 40)
@@ -172,7 +175,7 @@ def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[s
 
 
 def load_specs() -> list[OpSpec]:
-    """The specs of every family beside this file."""
+    """Returns the specs of every family in this folder."""
     found: list[OpSpec] = []
     for path in sorted(Path(__file__).parent.glob("*/*spec.py")):
         description = importlib.util.spec_from_file_location(f"kernels_src_{path.parent.name}_{path.stem}", path)

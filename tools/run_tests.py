@@ -21,15 +21,15 @@ PYTEST = (r"(\d+) passed", r"(\d+) (?:failed|error)")
 
 
 def runtime(name: str, compilers: tuple[str, str], *options: str) -> list[str]:
-    """The command that builds and tests the runtime alone, with these compilers of C and C++."""
+    """Returns the command that builds and tests the runtime alone, with these C and C++ compilers."""
     flags = [f"-DCMAKE_C_COMPILER={compilers[0]}", f"-DCMAKE_CXX_COMPILER={compilers[1]}", *options]
     return ["bash", "tools/ci/runtime_suite", name, *flags]
 
 
-# How each suite is started and how its own summary is read: (pattern of what passed, pattern of what failed).
+# The command of each suite, and the patterns of its summary: (passed, failed).
 SUITES: dict[str, tuple[list[str], str, str]] = {
     "style": ([PYTHON, "tools/ci/check_style.py"], r"(\d+) passed", r"(\d+) failed"),
-    # After the build, whose generated headers and compile commands it reads.
+    # Runs after the build, because it reads generated headers and compile commands.
     "tidy": ([PYTHON, "tools/ci/check_tidy.py"], r"(\d+) passed", r"(\d+) failed"),
     "layers": ([PYTHON, "-m", "pytest", "test/layers", "test/tools/ci"], r"(\d+) passed", r"(\d+) (?:failed|error)"),
     "lit": (
@@ -38,16 +38,16 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         r"(?:Failed|Unresolved|Timed Out)\s*:\s*(\d+)",
     ),
     "unit": (["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-j2", "--no-tests=error"], *CTEST),
-    # As `pip install .` builds it on Debian.
+    # The configuration of `pip install .` on Debian.
     "gcc": (
         runtime("gcc", ("gcc", "g++"), "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DKPKG_SANITIZE=undefined"),
         *CTEST,
     ),
-    # A file's tests stay with one worker: they share what they have loaded.
+    # Tests of a file stay with one worker, because they share loaded data.
     "python": ([PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40", "test/python"], *PYTEST),
 }
 CLANG = ("clang-22", "clang++-22")
-# Run by name only: what they add to the suites above takes long, or is a part of those.
+# Run by name only, because they take long, or are part of the suites above.
 STEPS: dict[str, tuple[list[str], str, str]] = {
     "address": (runtime("address", CLANG, "-DKPKG_SANITIZE=address,undefined"), *CTEST),
     "thread": (runtime("thread", CLANG, "-DKPKG_SANITIZE=thread"), *CTEST),
@@ -61,7 +61,7 @@ STEPS: dict[str, tuple[list[str], str, str]] = {
 
 
 def run_suite(name: str) -> tuple[int, int]:
-    """Runs one suite, its output passed through; returns how many tests passed and failed."""
+    """Runs one suite and passes its output through. Returns how many tests passed and failed."""
     command, passed_pattern, failed_pattern = (SUITES | STEPS)[name]
     print(f"\n== {name}: {' '.join(command)}", flush=True)
     start = time.monotonic()
@@ -78,7 +78,7 @@ def run_suite(name: str) -> tuple[int, int]:
     if passed_pattern == CTEST[0]:  # ctest counts all of them
         passed -= failed
     if passed + failed == 0 or (code != 0 and failed == 0):
-        failed += 1  # the runner itself broke, or ran nothing
+        failed += 1  # the runner itself failed, or ran nothing
     print(f"== {name}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s", flush=True)
     return passed, failed
 

@@ -1,4 +1,4 @@
-"""Makes `import torchvision` work beside a PyTorch for CPUs.
+"""Makes `import torchvision` work with a PyTorch for CPUs.
 
 It declares the ops that torchvision's build for CUDA cannot load.
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 MARK = "# Added by kpkg's tools/torchvision_names.py"
-# torchvision gives these kernels for shapes when it is imported, also where its compiled part has not declared them.
+# torchvision registers shape functions for these ops on import, even if its compiled part has not declared them.
 DECLARATIONS = f"""
 
 {MARK}: the compiled part of this build needs CUDA's libraries. Models and transforms work
@@ -26,12 +26,12 @@ if not _has_ops():
 
 
 def is_importable() -> bool:
-    """Whether a new process can import it."""
+    """Returns whether a new process can import torchvision."""
     return subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True).returncode == 0
 
 
 def declare(extension: Path) -> bool:
-    """Adds the declarations to torchvision's file `extension.py`; False where it has them already."""
+    """Adds the declarations to torchvision's file `extension.py`. Returns False if it has them already."""
     text = extension.read_text()
     if MARK in text:
         return False
@@ -40,7 +40,7 @@ def declare(extension: Path) -> bool:
 
 
 def main() -> int:
-    """0 where torchvision can be imported in the end, or is not installed."""
+    """Returns 0 if torchvision can be imported in the end, or is not installed."""
     found = importlib.util.find_spec("torchvision")
     if found is None or found.origin is None or is_importable():
         return 0

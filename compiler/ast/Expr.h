@@ -1,4 +1,4 @@
-// Expressions of the syntax tree.
+// Declares the expressions of the syntax tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/source/Source.h"
@@ -15,16 +15,17 @@ enum class ExprKind : uint8_t {
 };
 std::string_view name(ExprKind kind);
 
-/// A name as written, with its place.
+/// A name as written, with its source range.
 struct Identifier {
   std::string text;
   SourceRange range;
   explicit operator bool() const { return !text.empty(); }
 };
 
-/// Base of all expressions. Children are never null except where a member says "may be null". Types are written as
-/// expressions too (`Tensor[T, 2]` is an IndexExpr).
-/// Use `e->as<CallExpr>()` (null when it is something else) and `e->is<CallExpr>()`; classof serves llvm::dyn_cast.
+/// Base of all expressions. Children are never null unless a member says "may be null". Types are expressions too
+/// (`Tensor[T, 2]` is an IndexExpr).
+///
+/// Use `e->as<CallExpr>()` (null for other kinds) and `e->is<CallExpr>()`; classof serves llvm::dyn_cast.
 class Expr {
 public:
   const ExprKind kind;
@@ -47,7 +48,7 @@ public:
   explicit ExprOf(SourceRange range) : Expr(Kind, range) {}
 };
 
-/// Not negative: a minus sign is a UnaryExpr, so -9223372036854775808 has the value 2^63 here.
+/// Never negative: a minus sign is a UnaryExpr, so -9223372036854775808 has the value 2^63 here.
 struct IntLiteral : ExprOf<ExprKind::IntLiteral> {
   uint64_t value;
   IntLiteral(SourceRange range, uint64_t value) : ExprOf(range), value(value) {}
@@ -58,7 +59,7 @@ struct FloatLiteral : ExprOf<ExprKind::FloatLiteral> {
   FloatLiteral(SourceRange range, double value) : ExprOf(range), value(value) {}
 };
 
-/// `value` has its escapes resolved and is UTF-8.
+/// `value` is UTF-8 with its escapes resolved.
 struct StringLiteral : ExprOf<ExprKind::StringLiteral> {
   std::string value;
   StringLiteral(SourceRange range, std::string value) : ExprOf(range), value(std::move(value)) {}
@@ -99,7 +100,7 @@ struct BinaryExpr : ExprOf<ExprKind::BinaryExpr> {
       : ExprOf(range), op(op), opRange(opRange), lhs(std::move(lhs)), rhs(std::move(rhs)) {}
 };
 
-/// `and`, `or`: the right side is evaluated only when it decides.
+/// `and`, `or`: the right side is evaluated only if it decides the result.
 struct LogicalExpr : ExprOf<ExprKind::LogicalExpr> {
   bool isAnd;
   ExprPtr lhs, rhs;
@@ -110,7 +111,8 @@ struct LogicalExpr : ExprOf<ExprKind::LogicalExpr> {
 enum class CompareOp : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Is, IsNot, In, NotIn };
 std::string_view spelling(CompareOp op);
 
-/// `first op0 rest0 op1 rest1 ...`: a chain means the conjunction of its neighbours, each operand evaluated once.
+/// `first op0 rest0 op1 rest1 ...`: a chain is the conjunction of its adjacent comparisons. Each operand is evaluated
+/// once.
 struct CompareExpr : ExprOf<ExprKind::CompareExpr> {
   struct Link {
     CompareOp op;
@@ -131,7 +133,7 @@ struct ConditionalExpr : ExprOf<ExprKind::ConditionalExpr> {
         elseValue(std::move(elseValue)) {}
 };
 
-/// An argument in (...) or [...]: by position when `name` is empty. Positional ones come first (the parser checks).
+/// An argument in (...) or [...], positional if `name` is empty. Positional arguments come first (the parser checks).
 struct Argument {
   Identifier name;
   ExprPtr value;
@@ -145,7 +147,7 @@ struct CallExpr : ExprOf<ExprKind::CallExpr> {
       : ExprOf(range), callee(std::move(callee)), arguments(std::move(arguments)) {}
 };
 
-/// `base[...]`: comptime parameters of a function or type, or indices of a value; which one, the checker finds.
+/// `base[...]`: comptime parameters of a function or type, or indices of a value. The checker decides which.
 struct IndexExpr : ExprOf<ExprKind::IndexExpr> {
   ExprPtr base;
   std::vector<Argument> arguments; // at least one; values may be SliceExpr
@@ -178,7 +180,7 @@ struct ListExpr : ExprOf<ExprKind::ListExpr> {
   ListExpr(SourceRange range, std::vector<ExprPtr> elements) : ExprOf(range), elements(std::move(elements)) {}
 };
 
-/// `{key: value, ...}`: in the arguments of decorators.
+/// `{key: value, ...}` in the arguments of decorators.
 struct DictExpr : ExprOf<ExprKind::DictExpr> {
   struct Entry {
     ExprPtr key, value;
@@ -187,7 +189,7 @@ struct DictExpr : ExprOf<ExprKind::DictExpr> {
   DictExpr(SourceRange range, std::vector<Entry> entries) : ExprOf(range), entries(std::move(entries)) {}
 };
 
-/// Where the parser reported an error and went on. Treat as poison: report nothing about it.
+/// Marks where the parser reported an error and continued. Treat it as poison: report nothing about it.
 struct ErrorExpr : ExprOf<ExprKind::ErrorExpr> {
   using ExprOf::ExprOf;
 };

@@ -6,9 +6,9 @@
 
 namespace kpkg::compiler::ast {
 
-/// "(binary + x (int 1))": one line.
+/// Prints an expression on one line: "(binary + x (int 1))".
 std::string print(const Expr &expr);
-/// A statement a line, blocks indented by two spaces.
+/// Prints one statement per line, with blocks indented by two spaces.
 std::string print(const Module &module);
 
 } // namespace kpkg::compiler::ast

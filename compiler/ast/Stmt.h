@@ -1,4 +1,4 @@
-// Statements, functions and the module of the syntax tree.
+// Declares statements, functions and the module of the syntax tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/ast/Expr.h"
@@ -12,7 +12,7 @@ enum class StmtKind : uint8_t {
 };
 std::string_view name(StmtKind kind);
 
-/// Base of all statements; used as Expr is. `range` covers the whole statement, with its block where it has one.
+/// Base of all statements; use it like Expr. `range` covers the whole statement, including its block.
 class Stmt {
 public:
   const StmtKind kind;
@@ -35,7 +35,7 @@ public:
   explicit StmtOf(SourceRange range) : Stmt(Kind, range) {}
 };
 
-/// `var a: T = e`, `var a, b = e`. With several names `type` is null and `value` is there.
+/// `var a: T = e`, `var a, b = e`. With several names `type` is null and `value` is not.
 struct VarStmt : StmtOf<StmtKind::VarStmt> {
   using StmtOf::StmtOf;
   std::vector<Identifier> names; // at least one
@@ -62,8 +62,8 @@ struct ExprStmt : StmtOf<StmtKind::ExprStmt> {
   ExprPtr value;
 };
 
-/// `if` with its `elif` branches in order and the `else` block. `comptime if` chooses while compiling: blocks not
-/// chosen are not checked further.
+/// `if` with its `elif` branches in order and the `else` block. `comptime if` selects at compile time; other blocks are
+/// not checked further.
 struct IfStmt : StmtOf<StmtKind::IfStmt> {
   using StmtOf::StmtOf;
   struct Branch {
@@ -75,7 +75,7 @@ struct IfStmt : StmtOf<StmtKind::IfStmt> {
   std::optional<Block> elseBody;
 };
 
-/// `for a, b in iterable:`. `comptime for` is unrolled while compiling.
+/// `for a, b in iterable:`. `comptime for` is unrolled at compile time.
 struct ForStmt : StmtOf<StmtKind::ForStmt> {
   using StmtOf::StmtOf;
   bool isComptime = false;
@@ -124,7 +124,7 @@ struct ComptimeAssertStmt : StmtOf<StmtKind::ComptimeAssertStmt> {
   ExprPtr message; // may be null
 };
 
-/// `launch kernel[parameters](arguments, grid=...)`; `grid` stays among the arguments.
+/// `launch kernel[parameters](arguments, grid=...)`; `grid` is one of the arguments.
 struct LaunchStmt : StmtOf<StmtKind::LaunchStmt> {
   using StmtOf::StmtOf;
   ExprPtr kernel; // a NameExpr, or an AttributeExpr of an imported module
@@ -149,7 +149,7 @@ struct ImportStmt : StmtOf<StmtKind::ImportStmt> {
 struct Decorator {
   std::string name; // "register.op", "kernel", ...
   SourceRange nameRange;
-  SourceRange range; // with the arguments
+  SourceRange range; // includes the arguments
   bool hasArguments = false;
   std::vector<Argument> arguments;
 };
@@ -171,7 +171,7 @@ struct Parameter {
   SourceRange range;
 };
 
-/// A function; the checker gives meaning to its decorators.
+/// A function. The checker interprets its decorators.
 struct FunctionStmt : StmtOf<StmtKind::FunctionStmt> {
   using StmtOf::StmtOf;
   std::vector<Decorator> decorators;

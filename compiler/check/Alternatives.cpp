@@ -1,12 +1,12 @@
-// The alternatives of a kernel, from its `@tune` decorators: instances with equal results among which run time chooses.
+// Expands `@tune` decorators to a kernel's alternatives: instances with equal results from which the runtime chooses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Elaborator.h"
 #include "compiler/comptime/Fold.h"
 
 namespace kpkg::compiler {
 
-/// Not parameters: the condition that an alternative must meet, the one of those that serve any arguments, and the one
-/// of those for vectors.
+/// Names of `@tune` that are not parameters: the condition on alternatives, the general alternatives, and those with
+/// vectorised variants.
 static constexpr std::string_view conditionName = "where", generalName = "general", vectorsName = "vectors";
 
 static bool isCondition(const ast::Argument &argument) {
@@ -80,7 +80,7 @@ bool Checker::evaluateVariants(const FunctionEntity &function, const Environment
   return true;
 }
 
-/// Appends what the arguments of `decorator` from number `next` on make of `values`.
+/// Appends the alternatives of `values` for the arguments of `decorator` from number `next` on.
 bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                               const ast::Decorator &decorator, size_t next, const std::vector<Value> &values,
                               std::vector<std::vector<Value>> &alternatives) {

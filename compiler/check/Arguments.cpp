@@ -1,4 +1,4 @@
-// Binding of arguments to the parameters of built-in functions.
+// Binds arguments to the parameters of built-in functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 

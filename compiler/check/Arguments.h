@@ -5,19 +5,20 @@
 
 namespace kpkg::compiler {
 
-/// Usage: take() each argument in order, then finish(); anything missing, unknown or left over is reported once.
+/// Usage: take() each argument in order, then finish(). Missing, unknown and extra arguments are reported once.
 class Arguments {
 public:
   Arguments(Elaborator &elaborator, const CallSite &site, const std::vector<ast::Argument> &given);
   Arguments(Elaborator &elaborator, const CallSite &site) : Arguments(elaborator, site, *site.arguments) {}
 
-  /// The next argument by position, or the one called `name`. Null when it is absent (reported when it is required).
+  /// Returns the next argument by position, or the argument called `name`. Null if it is absent, which is reported if
+  /// it is required.
   const ast::Expr *take(std::string_view name, bool isRequired = true);
-  /// The one called `name`, never by position. Null when absent.
+  /// Returns the argument called `name`, never by position. Null if absent.
   const ast::Expr *named(std::string_view name);
-  /// The remaining arguments by position.
+  /// Returns the remaining positional arguments.
   std::vector<const ast::Expr *> rest();
-  /// False when something was wrong; reports what is left over.
+  /// Reports extra arguments. Returns false after any error.
   bool finish();
 
 private:

@@ -1,4 +1,4 @@
-// Checking calls: built-in functions and methods, inline functions, other ops.
+// Checks calls: built-in functions and methods, inline functions, other ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/diag/NearestName.h"
@@ -30,7 +30,7 @@ bool Elaborator::hasBrackets(const CallSite &site, std::string_view argument) {
   return site.comptimeArguments != nullptr;
 }
 
-/// Functions of later versions of the language, and what to write until then.
+/// Maps functions of later language versions to advice for the current one.
 static const std::unordered_map<std::string, std::string> &laterFunctions() {
   static const std::unordered_map<std::string, std::string> table = {
       {"sort", "write it with `reduce` and `select`"},

@@ -1,4 +1,4 @@
-// Checking elementwise functions and casts.
+// Checks elementwise functions and casts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/comptime/Fold.h"
@@ -203,7 +203,7 @@ Operand Elaborator::castTo(const Operand &value, DType element, SourceRange rang
   return result(Kind::Cast, types.withElement(value.type, element), range, {value.node});
 }
 
-/// The largest finite value of a float that casts may overflow.
+/// Returns the largest finite value of a float type whose casts may overflow.
 static std::optional<double> largestNarrowFloat(DType element) {
   switch (element) {
   case DType::Float16:

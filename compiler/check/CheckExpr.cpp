@@ -1,4 +1,4 @@
-// Checking expressions: names, literals, attributes, conditionals.
+// Checks expressions: names, literals, attributes, conditionals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
@@ -238,7 +238,7 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
   valueRanges.restore(before);
   if (sides[0].isError() || sides[1].isError())
     return error(expr.range);
-  // The type in which both meet.
+  // The common type of both sides.
   const Type *type = nullptr;
   auto isTensor = [](const Operand &operand) { return operand.type->isTensor() || operand.type->isOptionalTensor(); };
   if (sides[0].type->isNumeric() && sides[1].type->isNumeric()) {
@@ -249,7 +249,7 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     type = shape->empty() ? types.scalar(*element) : types.tile(*element, *shape);
   } else if ((sides[0].type->isOptionalFloat() && sides[1].type->isScalar()) ||
              (sides[0].type->isScalar() && sides[1].type->isOptionalFloat())) {
-    type = types.scalar(DType::Float64); // one side is where it is there
+    type = types.scalar(DType::Float64); // one side is present where it is used
   } else if (sides[0].type->isTensor() && sides[1].type->isTensor()) {
     type = types.tensor;
   } else if ((isTensor(sides[0]) || sides[0].isNone()) && (isTensor(sides[1]) || sides[1].isNone())) {

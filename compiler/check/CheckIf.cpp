@@ -1,4 +1,4 @@
-// Checking `if` and `comptime if`.
+// Checks `if` and `comptime if`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
@@ -21,11 +21,10 @@ Flow Elaborator::checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Bloc
     return stmt.elseBody ? checkBlock(*stmt.elseBody) : Flow::Normal;
   const auto &chosen = stmt.branches[branch];
   Operand tested = check(*chosen.condition);
-  if (tested.constant &&
-      tested.constant->isBool()) // the branch that is not taken is not checked: a comptime value decided
+  if (tested.constant && tested.constant->isBool()) // a comptime condition: the branch that is not taken is not checked
     return tested.constant->asBool() ? checkBlock(chosen.body) : checkIf(stmt, branch + 1, statements, next, tookRest);
   Node *test = condition(tested, chosen.condition->range);
-  if (!test) { // reported; check the branches all the same, for their own errors
+  if (!test) { // reported already; both branches are still checked for their own errors
     apart([&] { checkBlock(chosen.body); });
     apart([&] { checkIf(stmt, branch + 1, statements, statements.size(), tookRest); });
     return Flow::Normal;

@@ -1,4 +1,4 @@
-// Checking `launch`, and proving that every path through an op finds a compiled instance.
+// Checks `launch`, and proves that every path through an op finds a compiled instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 
@@ -6,7 +6,7 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// `at_least(n)` as an argument; null for anything else.
+/// Returns the argument of `at_least(n)`; null for any other expression.
 const ast::Expr *atLeastArgument(const ast::Expr &expr) {
   auto *call = expr.as<ast::CallExpr>();
   auto *name = call ? call->callee->as<ast::NameExpr>() : nullptr;
@@ -14,9 +14,9 @@ const ast::Expr *atLeastArgument(const ast::Expr &expr) {
   return isAtLeast ? call->arguments[0].value.get() : nullptr;
 }
 
-/// The values that a launch may ask for in one parameter.
+/// The values of one parameter that a launch may request.
 struct Wanted {
-  bool isAny = false; ///< tuned, or the same everywhere: the launch does not say
+  bool isAny = false; ///< tuned, or equal in all instances: the launch does not specify it
   bool isAtLeast = false;
   std::vector<Value> values; ///< each must have an instance
 };
@@ -42,15 +42,15 @@ std::string listText(const std::vector<Value> &values) {
 
 } // namespace
 
-/// What a launch asks for, for each parameter of the kernel; nothing for those that it does not give and that have
-/// several values.
+/// The parameters of a launch, one for each of the kernel. Parameters with several values that the launch does not give
+/// have no value.
 struct Elaborator::LaunchParameters {
   std::vector<Operand> values;
   std::vector<bool> isGiven, atLeast;
   std::vector<Node *> nodes;
 };
 
-/// Reports each combination of values that can be asked for on this path and has no instance.
+/// Reports each combination of values that can be requested on this path and has no instance.
 void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel,
                                const LaunchParameters &parameters) {
   if (valueRanges.isUnreachable())
@@ -73,7 +73,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
     if (operands[i].constant) {
       wanted[i].values = {*operands[i].constant};
     } else if (operands[i].type->kind == TypeKind::DType) {
-      // For a dtype that is not listed the runtime finds no instance, and falls back.
+      // For a dtype that is not listed, the runtime finds no instance and uses the fallback.
       for (const Value &value : listed) {
         Node *named = emitConstant(value, types.dtype, operands[i].range);
         auto isThis = valueRanges.truth(emit(Kind::DTypeEqual, types.boolean(), operands[i].range, {nodes[i], named}));
@@ -111,19 +111,19 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
           return;
         }
         if (choices->empty())
-          return; // as in a loop without iterations
+          return; // like a loop without iterations
         for (int64_t value : *choices)
           wanted[i].values.emplace_back(value);
       }
     }
   }
   checker.noteUse(stmt);
-  // Every combination; the number of them is small, and at the first missing one the report is made.
+  // Tries every combination. Their number is small, and the first missing one is reported.
   std::vector<size_t> at(wanted.size(), 0);
   while (true) {
     bool found = false;
     for (const KernelInstance &instance : kernel.instances) {
-      bool fits = instance.isGeneral.value_or(true); // the others may lack what the arguments are like
+      bool fits = instance.isGeneral.value_or(true); // others may make assumptions about the arguments
       for (size_t i = 0; i < wanted.size() && fits; ++i)
         fits = matches(wanted[i], wanted[i].values[at[i]], instance.parameters[i]);
       found |= fits;
@@ -146,7 +146,7 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &
   }
 }
 
-/// Raises unless two dtypes are equal, where they may differ.
+/// Emits a run-time check that two dtypes are equal, unless that is proven.
 void Elaborator::requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range) {
   if (valueRanges.sameValue(found, expected))
     return;
@@ -176,7 +176,7 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   checker.noteLaunch(entity.index);
   if (kernel.parameters.size() != entity.syntax->comptimeParameters.size() || kernel.instances.empty())
-    return; // its declaration was wrong, and reported
+    return; // its declaration had a reported error
 
   LaunchParameters parameters;
   if (!launchParameters(stmt, entity, parameters))
@@ -234,7 +234,7 @@ bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEnt
       failed = true;
     }
     Operand asked = value;
-    if (value.constant && value.constant->isFunction() && paramKind == "function") { // plans name functions
+    if (value.constant && value.constant->isFunction() && paramKind == "function") { // plans refer to functions by name
       asked = constant(Value(value.constant->str()), value.range);
       wanted = types.string;
     }
@@ -278,7 +278,7 @@ bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEnti
       const Type *type = wanted.dtype == "bool"         ? types.boolean()
                          : element && isFloat(*element) ? types.scalar(DType::Float64)
                                                         : types.integer();
-      if (!element) // Scalar[T]: whatever number is given
+      if (!element) // Scalar[T]: any number
         type =
             operand.type->isScalar() && isFloat(operand.type->element) ? types.scalar(DType::Float64) : types.integer();
       operands.push_back(convert(operand, type, "argument `" + wanted.name + "`"));
@@ -296,7 +296,7 @@ bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEnti
   return !failed;
 }
 
-/// The numbers of blocks; none for a kernel that goes over its tiles itself.
+/// Checks the extents of the grid. A persistent kernel has none.
 bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid,
                             std::vector<Node *> &operands, hir::LaunchInfo &launch) {
   if (isPersistent(*entity.syntax)) {
@@ -331,8 +331,7 @@ bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &e
   return true;
 }
 
-/// The rank and dtype that the kernel expects of a tensor, checked at run time where they are not known now. An absent
-/// tensor fits.
+/// Emits run-time checks of a tensor's rank and dtype, unless they are proven. An absent tensor is accepted.
 void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted,
                             const KernelRecord &kernel, const std::vector<Node *> &parameters, SourceRange range) {
   if (operand.isNone())

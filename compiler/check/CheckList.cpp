@@ -1,4 +1,4 @@
-// Checking lists of Int on the host.
+// Checks lists of Int on the host.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/comptime/Fold.h"

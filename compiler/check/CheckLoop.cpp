@@ -1,4 +1,4 @@
-// Checking `for`, `comptime for`, `while`, `break` and `continue`.
+// Checks `for`, `comptime for`, `while`, `break` and `continue`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/check/Frame.h"
@@ -8,7 +8,7 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// In a loop body, and after it, variables that the body assigns may have any value.
+/// Forgets the ranges of variables that a loop body assigns, for the body and the code after it.
 void forgetAssigned(ValueRanges &valueRanges, const BodyScope &scope, const ast::Block &body) {
   std::set<std::string> names;
   collectAssigned(body, names);
@@ -127,7 +127,8 @@ Flow Elaborator::loopAsWhile(Loop &loop, const std::function<Node *()> &test, co
   return flow;
 }
 
-/// Whether `expr` is `grid_dim.x`, `.y` or `.z`: the one run-time step of a range, which is known to be positive.
+/// Returns whether `expr` is `grid_dim.x`, `.y` or `.z`: the only run-time step of a range, which is known to be
+/// positive.
 bool Elaborator::isGridSize(const ast::Expr &expr) const {
   auto *attribute = expr.as<ast::AttributeExpr>();
   auto *base = attribute ? attribute->base->as<ast::NameExpr>() : nullptr;
@@ -192,7 +193,7 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
   };
   Node *last = end, *first = begin, *stride = nullptr;
   if (step < 0) {
-    // Counts upwards: i = begin + n * step for n in range(ceildiv(begin - end, -step)).
+    // Emits a loop that counts upwards: i = begin + n * step for n in range(ceildiv(begin - end, -step)).
     Node *negated = emit(Kind::Negate, types.integer(), stmt.iterable->range, {binaryInt(Kind::Sub, begin, end)});
     Node *quotient = binaryInt(Kind::FloorDiv, negated, constantInt(-step));
     last = emit(Kind::Negate, types.integer(), stmt.iterable->range, {quotient});
@@ -263,7 +264,7 @@ Flow Elaborator::checkLoopExit(SourceRange range, bool isBreak) {
           "decide by `comptime if`, or loop with `for`");
     return Flow::Exits;
   }
-  if (frame->loops.empty()) // the parser has reported it
+  if (frame->loops.empty()) // reported by the parser
     return Flow::Exits;
   Loop &loop = *frame->loops.back();
   if (isBreak && loop.isTiles) {
@@ -284,7 +285,7 @@ Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &ca
   auto *index = call.callee->as<ast::IndexExpr>();
   Arguments arguments(*this, site);
   const ast::Expr *output = arguments.take("output");
-  if (const ast::Expr *order = arguments.take("order", false)) // a hint: never changes what is computed
+  if (const ast::Expr *order = arguments.take("order", false)) // a hint, which never changes results
     check(*order);
   bool isWrong = !arguments.finish();
   if (kind != BodyKind::Kernel) {

@@ -1,4 +1,4 @@
-// Checking views, windows, loads and stores, and what kernels print and assert.
+// Checks views, windows, loads and stores, and `print` and `assert` of kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 
@@ -42,7 +42,7 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
     const ast::Expr &argument = *expr.arguments[i].value;
     int64_t dim = static_cast<int64_t>(i);
     auto extent = [&] { return result(Kind::ViewShape, types.integer(), argument.range, {view.node}, {dim}); };
-    // A coordinate; constants below zero count from the end, as in NumPy.
+    // Checks a coordinate. Negative constants count from the end, as in NumPy.
     auto coordinate = [&](const ast::Expr &text, std::string_view what) {
       Operand index = check(text);
       if (index.isConstantInt() && index.constant->asInt() < 0)
@@ -83,7 +83,7 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
   return result(Kind::DropDims, type, expr.range, std::move(operands), std::move(dims));
 }
 
-/// `.tile[sizes](block coordinates)` and `.window[sizes](element coordinates)`.
+/// Checks `.tile[sizes](block coordinates)` and `.window[sizes](element coordinates)`.
 Operand Elaborator::blockOf(CallSite &site, bool isTile) {
   if (!hasBrackets(site, "sizes"))
     return error(site.range());
@@ -132,7 +132,7 @@ Operand Elaborator::windowLoad(CallSite &site) {
 Operand Elaborator::windowStore(CallSite &site) { return writeWindow(Kind::Store, site); }
 Operand Elaborator::windowAdd(CallSite &site) { return writeWindow(Kind::AddStore, site); }
 
-/// `.store(value)` and `.add(value)`.
+/// Checks `.store(value)` and `.add(value)`.
 Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
   Arguments arguments(*this, site);
   const ast::Expr *expr = arguments.take("value");
@@ -192,7 +192,7 @@ Operand Elaborator::viewAtomicAdd(CallSite &site) { return writeIndexed(Kind::At
 Operand Elaborator::viewAtomicMax(CallSite &site) { return writeIndexed(Kind::AtomicMax, site); }
 Operand Elaborator::viewAtomicMin(CallSite &site) { return writeIndexed(Kind::AtomicMin, site); }
 
-/// Whether memory adds to elements, or compares them, by itself.
+/// Returns whether atomic updates of this element type exist in hardware.
 bool Elaborator::isUpdatable(DType element) { return bitsOf(element) >= 32 && element != DType::Bool; }
 
 Operand Elaborator::notUpdatable(CallSite &site, DType element) {
@@ -200,7 +200,7 @@ Operand Elaborator::notUpdatable(CallSite &site, DType element) {
                       "accumulate in float32 or int32 and convert in another kernel");
 }
 
-/// `.scatter(indices..., value, mask=)` and what else writes an element for each element of index tiles.
+/// Checks `.scatter(indices..., value, mask=)` and the atomic updates with the same arguments.
 Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
   Arguments arguments(*this, site);
   const ast::Expr *maskExpr = arguments.named("mask"), *valueExpr = arguments.named("value");

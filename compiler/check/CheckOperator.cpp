@@ -1,4 +1,4 @@
-// Checking operators on numbers, tiles, lists, dtypes and strings.
+// Checks operators on numbers, tiles, lists, dtypes and strings.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Elaborator.h"
 #include "compiler/comptime/Fold.h"
@@ -95,8 +95,8 @@ Operand Elaborator::divisionOfInts(const Operand &lhs, const Operand &rhs, Sourc
   return result(Kind::Div, a->type, range, {a, b});
 }
 
-/// Powers are products where the exponent is a small Int, roots where it is 0.5; otherwise floats are computed at run
-/// time, and in ops Int ** Int.
+/// Expands powers to products if the exponent is a small Int, or to a root if it is 0.5. Other powers of floats, and
+/// Int ** Int in ops, are computed at run time.
 Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRange range) {
   if (kind == BodyKind::Op && base.type->isScalar(DType::Int) && exponent.type->isScalar(DType::Int))
     return result(Kind::Pow, types.integer(), range, {materialise(base), materialise(exponent)});
@@ -200,7 +200,7 @@ Operand Elaborator::comparison(ast::CompareOp op, const Operand &lhs, const Oper
     return error(range);
   }
   if ((op == ast::CompareOp::In || op == ast::CompareOp::NotIn) && rhs.constant && rhs.constant->isSequence()) {
-    // `x in (a, b)`: equal to one of them.
+    // Expands `x in (a, b)` to a comparison with each item.
     Operand any = constant(Value(false), range);
     for (const Value &item : rhs.constant->asSequence().items) {
       Operand equal = comparison(ast::CompareOp::Eq, lhs, constant(item, rhs.range), range);

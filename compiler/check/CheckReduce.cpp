@@ -1,4 +1,4 @@
-// Checking reductions, scans and products of tiles.
+// Checks reductions, scans and products of tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/check/Frame.h"
@@ -40,7 +40,7 @@ Operand Elaborator::reduction(Kind nodeKind, CallSite &site) {
   Node *value = site.base.node;
   bool isBool = type->element == DType::Bool;
   bool isFloat8 = isFloat(type->element) && bitsOf(type->element) == 8;
-  if (nodeKind == Kind::ReduceSum && isBool) { // how many are true
+  if (nodeKind == Kind::ReduceSum && isBool) { // counts the true elements
     value = emit(Kind::Cast, types.tile(DType::Int, type->shape), site.range(), {value});
   } else if (isLogical != isBool || isFloat8) {
     diags.report(diag::OperandUnfit, site.range(), site.name, type->str());
@@ -64,8 +64,8 @@ Operand Elaborator::tileArgReduce(CallSite &site) {
   return reduction(site.name == "argmax" ? Kind::ArgMax : Kind::ArgMin, site);
 }
 
-/// `reduce[f](tiles..., axis=, init=)` and `scan[f](tiles..., axis=)`: f takes the left values, then the right ones, as
-/// scalars, and returns their combination.
+/// Checks `reduce[f](tiles..., axis=, init=)` and `scan[f](tiles..., axis=)`. f takes the left values, then the right
+/// values, as scalars, and returns their combination.
 Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
@@ -228,7 +228,7 @@ Operand Elaborator::callDot(CallSite &site) {
     return error(site.range());
   const Type *lhs = a.type, *rhs = b.type;
   size_t rank = lhs->shape.size();
-  int64_t kept = positionsExpr ? 2 : 1; // one of so many elements of a row of `a` is there
+  int64_t kept = positionsExpr ? 2 : 1; // `a` stores one of this many elements of a row
   bool shapesFit = lhs->isTile() && rhs->isTile() && (rank == 2 || rank == 3) && rhs->shape.size() == rank &&
                    kept * lhs->shape[rank - 1] == rhs->shape[rank - 2] && (rank == 2 || lhs->shape[0] == rhs->shape[0]);
   if (!shapesFit || lhs->element != rhs->element) {

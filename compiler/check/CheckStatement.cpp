@@ -1,4 +1,4 @@
-// Checking blocks and simple statements.
+// Checks blocks and simple statements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
@@ -12,7 +12,7 @@ Flow Elaborator::checkBlock(const ast::Block &statements) {
   return flow;
 }
 
-/// Plans of more are refused, and code for them is made in a time that grows with the square of their number.
+/// Limit of statements in an op. Longer plans are refused, and generating their code takes quadratic time.
 static constexpr unsigned maxOpStatements = 16384;
 
 Flow Elaborator::checkFrom(const ast::Block &statements, size_t first) {
@@ -78,7 +78,7 @@ Flow Elaborator::checkStatement(const ast::Stmt &stmt) {
     return Flow::Normal;
   case ast::StmtKind::ImportStmt:
   case ast::StmtKind::FunctionStmt:
-    return Flow::Normal; // the parser has reported them
+    return Flow::Normal; // reported by the parser
   }
   return Flow::Normal;
 }
@@ -169,7 +169,7 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
                    static_cast<int64_t>(tuple->elements.size()));
       return;
     }
-    for (Operand &item : items) // all are read before the first is written
+    for (Operand &item : items) // all values are read before the first is written
       if (!item.isError() && !item.node)
         item = runTime(materialise(item));
     for (size_t i = 0; i < items.size(); ++i)
@@ -200,7 +200,7 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
     Meaning meaning = scope->lookup(name->name, target.range);
     if (meaning.kind == Meaning::Unknown) {
       diags.report(diag::UndeclaredVariable, target.range, name->name).fix(target.range.atBegin(), "var ");
-      // Poison: its uses say nothing more.
+      // Declares it as poison, so that its uses are not reported.
       Binding binding;
       binding.operand = error(target.range);
       scope->declareOutside(name->name, std::move(binding));
@@ -242,7 +242,7 @@ void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
   auto *name = stmt.target->as<ast::NameExpr>();
   bool isUndeclared =
       name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
-  Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() says so
+  Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() reports it
   Operand rhs = check(*stmt.value);
   Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
   value.range = stmt.range;
@@ -314,7 +314,7 @@ Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
     bool isFirst = !frame->sawReturn;
     frame->isTuple = isTuple;
     if (!value.isError() && isFirst && block == frame->body) {
-      // The only way out: the result needs no variable.
+      // The only return: the result needs no variable.
       for (size_t i = 0; i < items.size(); ++i) {
         if (!wanted[i] || items[i].type == wanted[i] || (items[i].type->isTensor() && wanted[i]->isTensor()))
           continue;

@@ -1,4 +1,4 @@
-// Checking host tensors: queries, views, allocation.
+// Checks host tensors: queries, views, allocation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/diag/NearestName.h"
@@ -23,7 +23,7 @@ Operand Elaborator::tensorAttribute(const Operand &tensor, const ast::AttributeE
     return result(Kind::Rank, types.integer(), expr.range, {tensor.node});
   }
   if (name == "T") {
-    // The last two dimensions exchanged; what a matrix's transpose is.
+    // Exchanges the last two dimensions: the transpose of a matrix.
     Node *dims[2];
     for (int64_t i = 0; i < 2; ++i)
       dims[i] = emitConstant(Value(i - 2), types.integer(), expr.range);
@@ -89,7 +89,7 @@ Operand Elaborator::indexTensor(const Operand &tensor, const ast::IndexExpr &exp
   return result(Kind::IndexAway, type, expr.range, std::move(operands), std::move(dims));
 }
 
-/// A shape given as Ints or as one list.
+/// Checks a shape given as Ints or as one list.
 hir::Node *Elaborator::shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what,
                                      SourceRange range) {
   if (exprs.size() == 1) {

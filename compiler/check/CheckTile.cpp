@@ -1,11 +1,11 @@
-// Checking the making and reshaping of tiles.
+// Checks the creation and reshaping of tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/comptime/Fold.h"
 
 namespace kpkg::compiler {
 
-/// More elements than this in one tile are refused: no target holds them on chip.
+/// Limit of elements in one tile. No target holds more on chip.
 static constexpr int64_t maxTileElements = 1 << 20;
 
 std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const ast::Expr *> &exprs,

@@ -1,4 +1,4 @@
-// What type annotations mean.
+// Resolves type annotations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/comptime/Fold.h"
@@ -24,7 +24,7 @@ std::string TypeSpec::str() const {
   return "<error>";
 }
 
-/// The type that people mean by a name of another language, or by a name that is nearly one; empty without an idea.
+/// Returns the type that a foreign or misspelt name probably means; empty if there is none.
 static std::string typeMeantBy(const std::string &name) {
   static const std::pair<std::string_view, std::string_view> foreign[] = {
       {"int", "Int"},        {"integer", "Int"},      {"long", "Int"},
@@ -169,11 +169,11 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
         return wrong;
       if (item.kind == TypeSpec::Exact)
         items.push_back(item.exact->isNone() ? types.optionalTensor
-                                             : item.exact); // `None` is one that is always absent
+                                             : item.exact); // `None` is an optional that is always absent
       else if (item.kind == TypeSpec::AnyTensor)
         items.push_back(types.tensor);
       else
-        return {TypeSpec::Any, nullptr}; // Tuple[Tile, Tile]: what it is, the returned value says
+        return {TypeSpec::Any, nullptr}; // Tuple[Tile, Tile]: the returned value determines the type
     }
     return exactly(types.tuple(std::move(items)));
   }

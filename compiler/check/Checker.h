@@ -1,4 +1,4 @@
-// The state of checking a program: modules, types, the comptime evaluator, checked functions.
+// Declares the state of checking a program: modules, types, the comptime evaluator, checked functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Module.h"
@@ -8,7 +8,7 @@
 
 namespace kpkg::compiler {
 
-/// What the annotation of a parameter asks for.
+/// The requirement of a parameter's annotation.
 struct TypeSpec {
   enum Kind {
     Any,       ///< no annotation
@@ -23,13 +23,13 @@ struct TypeSpec {
   std::string str() const;
 };
 
-/// Of one kernel, alternatives included.
+/// Limit of instances of one kernel, including alternatives.
 constexpr size_t maxInstances = 4096;
 
 /// A kernel as launches see it.
 struct KernelInfo {
   const FunctionEntity *function = nullptr;
-  /// For each parameter, the value when it is the same in all instances.
+  /// For each parameter, its value if it is equal in all instances.
   std::vector<std::optional<Value>> onlyValue;
 };
 
@@ -38,11 +38,11 @@ struct OpInfo {
   const FunctionEntity *function = nullptr;
   std::vector<const Type *> argumentTypes;
   std::vector<const Type *> resultTypes;
-  bool isWrong = false; ///< its declaration was reported
+  bool isWrong = false; ///< its declaration had a reported error
   bool isChecked = false;
 };
 
-/// What an op is registered as.
+/// The decorator with which an op is registered.
 enum class OpUse : uint8_t { Public, Reference, Backward };
 
 /// Checks one program; lives inside Program.
@@ -50,34 +50,34 @@ class Checker {
 public:
   Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags);
 
-  /// Loads a root module with what it imports.
+  /// Loads a root module and its imports.
   void loadRoot(const std::string &path);
   void loadRoot(const SourceFile &file);
-  /// Makes the records of kernels and ops from the decorators of all modules.
+  /// Creates the records of kernels and ops from the decorators of all modules.
   void declare();
   void check(const Program::InstanceFilter &keep);
 
-  /// The type that an annotation names, in the scope of `environment`. Reports and returns Wrong.
+  /// Resolves an annotation in the scope of `environment`. Returns Wrong after an error.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
 
-  /// The text of `-D name=text`; null without one.
+  /// Returns the text of `-D name=text`; null without one.
   const std::string *defined(const std::string &name) const;
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
-  /// An op launches that kernel.
+  /// Records that an op launches that kernel.
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
-  /// A launch of that kernel may leave out one of its tensors.
+  /// Records that a launch of that kernel may omit one of its tensors.
   void noteOptional(size_t index, size_t argument) {
     program.kernelRecords[index].arguments[argument].isOptional = true;
   }
-  /// A launch of that kernel leaves tuned parameters open.
+  /// Records that a launch of that kernel leaves tuned parameters open.
   void noteChoice(size_t index) { program.kernelRecords[index].isLeftToChoice = true; }
-  /// On a path through an op, that launch of kernel `index` asks for a dtype that no instance has.
+  /// Records that, on a path through an op, that launch of kernel `index` requests a dtype without an instance.
   void noteIdle(const ast::LaunchStmt &stmt, size_t index, const std::string &why) {
     idleLaunches.try_emplace(&stmt, index, why);
   }
-  /// On a path through an op, that launch finds an instance.
+  /// Records that, on a path through an op, that launch finds an instance.
   void noteUse(const ast::LaunchStmt &stmt) { usedLaunches.insert(&stmt); }
-  /// The body of op `caller` calls op `callee`.
+  /// Records that the body of op `caller` calls op `callee`.
   void noteOpCall(const std::string &caller, size_t callee, SourceRange range) {
     opCalls[opByName.at(caller)].emplace_back(callee, range);
   }
@@ -105,26 +105,26 @@ private:
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
-  /// Reads the type of results. False, with an error reported, where an op cannot have it.
+  /// Reads the result types. Returns false after reporting one that an op cannot have.
   bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
   /// Reports more than `most` arguments or results.
   bool isWithin(const FunctionEntity &function, size_t count, const char *what, size_t most);
-  /// Fills in `instance.schedule`; `values` has the comptime parameters. False after an error.
+  /// Fills in `instance.schedule`; `values` has the comptime parameters. Returns false after an error.
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
-  /// The value of a condition of `@tune`; nothing after a report.
+  /// Returns the value of a condition of `@tune`; nothing after an error.
   std::optional<bool> condition(const ast::Argument &argument, const Environment &scope);
   bool evaluateVariants(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   bool specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                        std::vector<std::vector<Value>> &instances);
-  /// The values of parameter `number` in instances with the values `before` of those before it: from `list` or, where
-  /// that is null, from the default. Nothing after an error.
+  /// Returns the values of parameter `number` for instances with the values `before` of earlier parameters. They are
+  /// from `list` or, if that is null, from the default. Returns nothing after an error.
   std::optional<std::vector<Value>> listedValues(const FunctionEntity &function, const KernelParameter &parameter,
                                                  size_t number, const ast::Argument *list,
                                                  const std::vector<Value> &before);
-  /// Says of each parameter whether a `@tune` of the kernel lists it. False after an error.
+  /// Marks each parameter that a `@tune` of the kernel lists. Returns false after an error.
   bool markTuned(const FunctionEntity &function, std::vector<KernelParameter> &parameters);
-  /// Replaces each instance, in which tuned parameters are None, by its alternatives in the order in which they are
-  /// written. False after an error.
+  /// Replaces each instance, whose tuned parameters are None, by its alternatives in source order. Returns false after
+  /// an error.
   bool expandAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                           std::vector<std::vector<Value>> &instances);
   bool addAlternatives(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
@@ -137,10 +137,10 @@ private:
   void linkBackwards();
   void linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator);
 
-  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by what identityOf() says of their path
+  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by identityOf() of their path
   std::vector<ModuleScope *> loadOrder;
-  std::map<const FunctionEntity *, std::string> kernelNames; // in the package
-  std::set<std::string> kernelSymbols;                       // what symbols of instances begin with
+  std::map<const FunctionEntity *, std::string> kernelNames; // their names in the package
+  std::set<std::string> kernelSymbols;                       // the beginnings of instances' symbols
   std::vector<KernelInfo> kernels;
   std::vector<OpInfo> opInfos;
   std::map<std::string, size_t> opByName;

@@ -1,5 +1,4 @@
-// Conversions that the language makes by itself: constants adapt, Int promotes to float, shapes broadcast. Nothing
-// narrows.
+// Implements implicit conversions: constants adapt, Int promotes to float, shapes broadcast. Nothing narrows.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Elaborator.h"
 
@@ -78,7 +77,7 @@ std::optional<std::vector<int64_t>> Elaborator::broadcastShapes(const Type *lhs,
   return shape;
 }
 
-/// A constant number as it is written in element type `element`.
+/// Returns a constant number as a value of element type `element`.
 static Value adapted(const Value &value, DType element) {
   if (isFloat(element))
     return Value(value.isBool() ? (value.asBool() ? 1.0 : 0.0) : value.asNumber());

@@ -1,4 +1,4 @@
-// Backward ops: what their parameters stand for, from `@register.backward("op", saves=[...])`.
+// Declares backward ops: binds their parameters by name, from `@register.backward("op", saves=[...])`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/comptime/Fold.h"
@@ -11,7 +11,7 @@ namespace {
 
 bool isTensor(const OpArgument &argument) { return argument.type == "Tensor" || argument.type == "Tensor?"; }
 
-/// The number in "out" (of a single result) or "out0", "out1", ... (of several).
+/// Returns the index of a result named "out" (of one result) or "out0", "out1", ... (of several).
 std::optional<size_t> resultNamed(const std::string &name, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (name == (count == 1 ? "out" : "out" + std::to_string(i)))
@@ -26,7 +26,7 @@ std::optional<size_t> argumentNamed(const std::string &name, const OpRecord &op)
   return std::nullopt;
 }
 
-/// What a name of `saves` or a parameter stands for; an argument hides a result, both hide a `needs_...` and
+/// Returns the meaning of a name in `saves` or of a parameter. An argument hides a result; both hide a `needs_...` and
 /// `deterministic`.
 std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecord &op) {
   if (auto argument = argumentNamed(name, op))
@@ -46,7 +46,7 @@ bool isSavedTensor(const BackwardArgument &meaning, const OpRecord &op) {
          (meaning.kind == BackwardArgument::Argument && isTensor(op.arguments[meaning.index]));
 }
 
-/// Why an op has no gradient; empty when it may have one.
+/// Returns why an op has no gradient; empty if it may have one.
 std::string whyNone(const OpRecord &op) {
   if (op.isBackward || op.isReference)
     return "it is the backward or the reference of another one";
@@ -72,7 +72,7 @@ void Checker::linkBackwards() {
   }
 }
 
-/// Sets the op's `backward`, or reports why it cannot be.
+/// Sets the op's `backward`, or reports why that is impossible.
 void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator) {
   OpRecord &op = program.opRecords[opIndex];
   const OpRecord &backward = program.opRecords[backwardIndex];

@@ -1,4 +1,4 @@
-// Kernels and their instances, from the decorators.
+// Declares kernels and their instances, from the decorators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Elaborator.h"
 #include "compiler/check/Frame.h"
@@ -21,7 +21,7 @@ BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value>
   return scope;
 }
 
-/// Only an inlined function can be called in a kernel. Roles are not known yet, decorators are.
+/// Returns whether a function is inlined, so that kernels can call it. Roles are not known yet, but decorators are.
 static bool isInlined(const FunctionEntity &function) {
   for (const ast::Decorator &decorator : function.syntax->decorators)
     if (decorator.name == "kernel" || decorator.name.starts_with("register."))
@@ -38,7 +38,7 @@ static bool kindMatches(const std::string &kind, const Value &value) {
                           : value.isString();
 }
 
-/// Packages know functions by name: two of one name in a list would be one instance.
+/// Reports two functions of one name in a list. Packages know functions by name, so that both would be one instance.
 bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange range) {
   for (size_t i = 0; i < functions.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -51,8 +51,8 @@ bool Checker::haveOwnNames(const std::vector<Value> &functions, SourceRange rang
   return true;
 }
 
-/// The cross products of all `@specialize` lists, without repetition, in the order in which they are written. The list
-/// of a parameter may depend on those that are declared before it.
+/// Returns the cross products of all `@specialize` lists, without repetition, in source order. The list of a parameter
+/// may depend on parameters declared before it.
 bool Checker::specialisations(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
                               std::vector<std::vector<Value>> &instances) {
   const ast::FunctionStmt &syntax = *function.syntax;
@@ -110,7 +110,7 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
   return true;
 }
 
-/// What `list`, or the default where there is none, gives parameter `number` of instances whose parameters before it
+/// Returns the values of parameter `number` from `list`, or from its default, for instances whose earlier parameters
 /// are `before`.
 std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &function,
                                                         const KernelParameter &parameter, size_t number,
@@ -201,7 +201,7 @@ void Checker::declareKernel(FunctionEntity &function) {
   isWrong = isWrong || !markTuned(function, record.parameters) ||
             !specialisations(function, record.parameters, instances) ||
             !expandAlternatives(function, record.parameters, instances);
-  // The arguments, as the first instance has them; their element types may differ between instances.
+  // Declares arguments by the first instance. Their element types may differ between instances.
   for (const ast::Parameter &parameter : syntax.parameters)
     if (!parameter.type) {
       diags.report(diag::NeedsType, parameter.range, parameter.name.text);
@@ -259,7 +259,7 @@ void Checker::declareKernel(FunctionEntity &function) {
   if (!isWrong) {
     std::string prefix = symbolPart(record.name);
     while (!kernelSymbols.insert(prefix).second)
-      prefix += "_"; // `a.b` beside `a_b`
+      prefix += "_"; // distinguishes `a.b` from `a_b`
     std::set<std::string> symbols;
     for (auto &values : instances) {
       KernelInstance instance;

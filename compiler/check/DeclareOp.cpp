@@ -1,4 +1,4 @@
-// Ops and their schemas, from the decorators.
+// Declares ops and their schemas, from the decorators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "runtime/plan/Limits.h"
@@ -7,7 +7,7 @@
 
 namespace kpkg::compiler {
 
-/// The type in PyTorch's schema language, or empty.
+/// Returns the type in PyTorch's schema language, or an empty string.
 static std::string schemaType(const Type *type) {
   if (type->isTensor())
     return "Tensor";

@@ -1,4 +1,4 @@
-// Checks the body of one kernel instance or one op, with every call of an inline function expanded, and builds its HIR.
+// Checks the body of one kernel instance or one op, with inline functions expanded, and builds its HIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Checker.h"
@@ -11,12 +11,12 @@ namespace kpkg::compiler {
 
 enum class BodyKind : uint8_t { Kernel, Op };
 
-/// Whether control goes on after a statement.
+/// Whether control flow continues after a statement.
 enum class Flow : uint8_t {
-  Normal, ///< it does
-  Maybe,  ///< it left the block on some paths; the flags of the exits say which
-  Exits,  ///< it never does: the block was left on every path
-  Stops,  ///< it never does: an error was raised on every path
+  Normal, ///< it continues
+  Maybe,  ///< some paths left the block; the flags of the exits record which
+  Exits,  ///< every path left the block
+  Stops,  ///< every path raised an error
 };
 
 /// Names of a function body: block scopes over a module.
@@ -29,7 +29,7 @@ public:
   const Binding *find(const std::string &name) const;
   bool isDeclaredHere(const std::string &name) const { return blocks.back().count(name); }
   void declare(const std::string &name, Binding binding) { blocks.back()[name] = std::move(binding); }
-  /// In the whole function.
+  /// Declares a name for the whole function.
   void declareOutside(const std::string &name, Binding binding) { blocks.front()[name] = std::move(binding); }
   void open() { blocks.emplace_back(); }
   void close() { blocks.pop_back(); }
@@ -39,18 +39,18 @@ private:
   std::vector<std::map<std::string, Binding>> blocks;
 };
 
-/// The comptime parameters of `function` with the values of one instance, over its module. Values that are None are not
-/// known yet.
+/// Returns the comptime parameters of `function` with the values of one instance, over its module. Values that are None
+/// are not known yet.
 BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types);
 
-/// A call with its callee taken apart: `base.name[comptimeArguments](arguments)`.
+/// A call, split into its parts: `base.name[comptimeArguments](arguments)`.
 struct CallSite {
   const ast::CallExpr *call = nullptr;
   std::string name;
   SourceRange nameRange;
   const std::vector<ast::Argument> *comptimeArguments = nullptr; ///< null without brackets
   const std::vector<ast::Argument> *arguments = nullptr;
-  Operand base; ///< of a method
+  Operand base; ///< of a method call
   SourceRange range() const { return call->range; }
 };
 
@@ -58,7 +58,7 @@ class Elaborator {
 public:
   Elaborator(Checker &checker, BodyKind kind, hir::Function &function);
 
-  /// False when something was reported.
+  /// Returns false after an error.
   bool elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments);
 
 private:
@@ -113,27 +113,27 @@ private:
 
   // Convert.cpp
   DType defaultFloat() const { return kind == BodyKind::Kernel ? DType::Float32 : DType::Float64; }
-  /// Host floats are all 64-bit; launches narrow them to what the kernel takes.
+  /// Returns the type on the host. Host floats all have 64 bits; launches narrow them to the kernel's argument type.
   const Type *onHost(const Type *type) {
     return kind == BodyKind::Op && type->isScalar() && isFloat(type->element) ? types.scalar(DType::Float64) : type;
   }
-  /// The element type in which two numbers meet; nothing (reported) when a cast is needed.
+  /// Returns the common element type of two numbers; nothing, after a report, if a cast is needed.
   std::optional<DType> common(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range);
   std::optional<std::vector<int64_t>> broadcastShapes(const Type *lhs, const Type *rhs, std::string_view what,
                                                       SourceRange range);
-  /// A number as a node of element type `element`; its shape stays. Constants adapt, Int widens, nothing narrows (the
-  /// caller has checked).
+  /// Returns a number as a node of element type `element` with its own shape. Constants adapt and Int widens. The
+  /// caller has checked that nothing narrows.
   Node *numberAs(const Operand &operand, DType element);
-  /// A number as a node of element type `element` and shape `shape` (empty: scalar).
+  /// Returns a number as a node of element type `element` and shape `shape` (empty: scalar).
   Node *numberAs(const Operand &operand, DType element, const std::vector<int64_t> &shape);
   Node *broadcastTo(Node *node, const std::vector<int64_t> &shape);
-  /// That `what` is not for these operands; of tensors in an op, what is.
+  /// Reports that `what` does not support these operands. For tensors in an op, it names the alternative.
   void reportNoNumbers(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range);
-  /// Both numbers in their common type and shape, for elementwise operators; false when reported.
+  /// Converts both numbers to their common type and shape, for elementwise operators. Returns false after an error.
   bool unify(const Operand &lhs, const Operand &rhs, std::string_view what, SourceRange range, Node *&a, Node *&b);
-  /// Any operand as a node of its own type; constants get the type that `var x = ...` would give.
+  /// Returns any operand as a node of its own type. Constants get the type of `var x = ...`.
   Node *materialise(const Operand &operand);
-  /// The operand converted to `type` without narrowing, or null and a report naming `what`.
+  /// Converts the operand to `type` without narrowing. Returns null after reporting an error about `what`.
   Node *convert(const Operand &operand, const Type *type, std::string_view what);
   bool fitsConstant(const Value &value, DType element);
   Node *condition(const Operand &operand, SourceRange range);
@@ -146,8 +146,8 @@ private:
   Operand callOp(const FunctionEntity &function, CallSite &site);
   Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments,
                      std::vector<Operand> arguments, SourceRange range);
-  /// What is given for each of `names`, by name or in order; null for what is not. Nothing, and a report, where an
-  /// argument is unknown, one too many or given twice. `except` is for something else.
+  /// Binds the given arguments to `names`, by name or in order; null for absent arguments. Returns nothing after
+  /// reporting an unknown, extra or repeated argument. `except` has another use.
   std::optional<std::vector<const ast::Expr *>> bindByName(const FunctionEntity &function,
                                                            const std::vector<ast::Argument> &given,
                                                            const std::vector<std::string_view> &names,
@@ -160,7 +160,7 @@ private:
                                       const Environment &environment);
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
-  /// Whether the call has arguments in brackets; reports the first one, `argument`, as missing where it has none.
+  /// Returns whether the call has arguments in brackets. If it has none, reports `argument` as missing.
   bool hasBrackets(const CallSite &site, std::string_view argument);
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
@@ -184,7 +184,7 @@ private:
   Operand writeIndexed(Kind nodeKind, CallSite &site);
   static bool isUpdatable(DType element);
   Operand notUpdatable(CallSite &site, DType element);
-  /// A Gather, a Scatter or an atomic update; without `valueExpr` it is the first.
+  /// Checks a Gather, a Scatter or an atomic update. Without `valueExpr` it is a Gather.
   Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs,
                   const ast::Expr *valueExpr, const ast::Expr *maskExpr, const ast::Expr *fillExpr);
   Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
@@ -193,7 +193,7 @@ private:
   bool isGridSize(const ast::Expr &expr) const;
   Operand gridCoordinate(const ast::AttributeExpr &expr, Kind nodeKind);
   Node *tensorNode(const Operand &operand, std::string_view what);
-  /// A method that takes a shape, as extents or as a list, and gives a tensor of that shape.
+  /// Checks a method that takes a shape, as extents or as a list, and returns a tensor of that shape.
   Operand withShape(Kind kind, CallSite &site);
   Node *shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range);
   Operand dimensionMethod(Kind nodeKind, CallSite &site, int rank);
@@ -210,7 +210,7 @@ private:
   void checkComptimeAssert(const ast::ComptimeAssertStmt &stmt);
   Flow checkReturn(const ast::ReturnStmt &stmt);
   Flow checkRaise(const ast::RaiseStmt &stmt);
-  /// An `if` and the statements after it, which move into a branch when the other one never comes back.
+  /// Checks an `if` and the statements after it. They move into a branch if the other branch never continues.
   Flow checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Block &block, size_t next, bool &tookRest);
   Flow checkComptimeIf(const ast::IfStmt &stmt);
   Flow checkFor(const ast::ForStmt &stmt);
@@ -245,12 +245,12 @@ private:
   const BodyKind kind;
   hir::Function &function;
   hir::Block *block = nullptr;
-  std::vector<std::unique_ptr<hir::Block>> unplaced; ///< flags of exits refer to blocks
+  std::vector<std::unique_ptr<hir::Block>> unplaced; ///< blocks outside the tree, to which flags of exits refer
   Frame *frame = nullptr;
   BodyScope *scope = nullptr;
   ValueRanges valueRanges;
   unsigned depth = 0;
-  unsigned statementCount = 0; ///< of an op, as often as they are repeated
+  unsigned statementCount = 0; ///< statements of an op, counted as often as they are repeated
   unsigned tileDepth = 0;
   unsigned combineDepth = 0;
   std::string opName; ///< for messages of run-time checks

@@ -1,4 +1,4 @@
-// Making HIR nodes and operands.
+// Creates HIR nodes and operands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 
@@ -68,7 +68,7 @@ std::unique_ptr<hir::Block> Elaborator::inBlock(const std::function<void()> &bod
   return inner;
 }
 
-/// For errors in what has no place, behind an error in its condition or bounds.
+/// Checks code after an error in its condition or bounds, only to find further errors.
 void Elaborator::apart(const std::function<void()> &body) { unplaced.push_back(inBlock(body)); }
 
 Operand Elaborator::error(SourceRange range) {

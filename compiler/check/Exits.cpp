@@ -1,4 +1,4 @@
-// Early returns, breaks and continues as Bool variables, since HIR has no jumps.
+// Represents early returns, breaks and continues as Bool variables, since HIR has no jumps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 
@@ -43,7 +43,7 @@ Flow Elaborator::guarded(const std::function<Flow()> &rest, SourceRange range) {
   Node *left = getLocal(need(flag), range);
   Node *goesOn = emit(Kind::Not, types.boolean(), range, {left});
   Node *test = emit(Kind::If, types.none, range, {goesOn});
-  // The If must come before what it holds only in the list of nodes; its regions are filled now.
+  // In the list of nodes, the If must precede the contents of its regions, which are filled now.
   Flow flow = Flow::Normal;
   test->regions.push_back(std::make_unique<hir::Block>());
   test->regions.push_back(std::make_unique<hir::Block>());
@@ -70,7 +70,7 @@ void collectAssigned(const ast::Block &block, std::set<std::string> &names) {
     else if (auto *augmented = stmt->as<ast::AugmentedStmt>())
       target(*augmented->target);
     else if (auto *expr = stmt->as<ast::ExprStmt>()) {
-      // `list.append(x)` assigns the list.
+      // `list.append(x)` assigns to the list.
       auto *call = expr->value->as<ast::CallExpr>();
       auto *method = call ? call->callee->as<ast::AttributeExpr>() : nullptr;
       if (method && method->attribute.text == "append")
@@ -88,7 +88,7 @@ void collectAssigned(const ast::Block &block, std::set<std::string> &names) {
   }
 }
 
-/// Whether there is a `return`, or, outside inner loops, a `break`.
+/// Returns whether there is a `return`, or a `break` outside inner loops.
 static bool hasExit(const ast::Block &block, bool inInnerLoop) {
   for (const ast::StmtPtr &stmt : block) {
     if (stmt->is<ast::ReturnStmt>() || (!inInnerLoop && stmt->is<ast::BreakStmt>()))

@@ -1,26 +1,26 @@
-// The call, loop and exit records of the elaborator.
+// Declares the call, loop and exit records of the elaborator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Elaborator.h"
 
 namespace kpkg::compiler {
 
-/// A Bool variable that says whether an exit was taken. It comes into being only when something must ask for it.
+/// A Bool variable that records whether an exit was taken. It is created only if something must read it.
 struct Elaborator::ExitFlag {
   hir::Local *local = nullptr;
   hir::Node *start = nullptr;           ///< becomes `flag = False`
-  std::vector<hir::Block *> sites = {}; ///< where the exit is taken, as the last thing in the block
+  std::vector<hir::Block *> sites = {}; ///< blocks whose last statement is the exit
 };
 
 /// A loop of the current function whose body is being checked.
 struct Elaborator::Loop {
-  ExitFlag skip;              ///< the rest of this iteration is not run
-  hir::Local *stop = nullptr; ///< no further iteration is run; null when nothing can stop the loop
+  ExitFlag skip;              ///< the rest of this iteration is skipped
+  hir::Local *stop = nullptr; ///< no further iteration runs; null if nothing can stop the loop
   bool isTiles = false;
-  bool isUnrolled = false;    ///< `comptime for`: not among Frame::loops
-  size_t depth = 0;           ///< of an unrolled one: how many other loops are around it
-  hir::Block *home = nullptr; ///< of an unrolled one: where the current iteration's statements go
-  /// Of an unrolled one: how the current iteration was left while compiling.
+  bool isUnrolled = false;    ///< `comptime for`: not in Frame::loops
+  size_t depth = 0;           ///< of an unrolled loop: the number of enclosing loops
+  hir::Block *home = nullptr; ///< of an unrolled loop: the block for the current iteration's statements
+  /// Of an unrolled loop: how the current iteration ended at compile time.
   enum class Exit : uint8_t { None, Break, Continue } exit = Exit::None;
 };
 
@@ -35,7 +35,7 @@ struct Elaborator::Frame {
   TypeSpec resultSpec;
   bool hasResult = false;
   bool sawReturn = false;
-  /// The result when the only return is the last statement; else `results`.
+  /// The result, if the only return is the last statement; otherwise `results` has it.
   std::optional<Operand> direct;
   std::vector<hir::Local *> results = {};
   bool isTuple = false;
@@ -43,16 +43,16 @@ struct Elaborator::Frame {
   SourceRange callSite;
 };
 
-/// Names that statements assign (not declare).
+/// Collects names that statements assign (not declare).
 void collectAssigned(const ast::Block &block, std::set<std::string> &names);
-/// Whether a loop body has a `break` of this loop, or a `return`.
+/// Returns whether a loop body has a `break` of this loop, or a `return`.
 bool mayStop(const ast::Block &block);
-/// Whether a block has a `return`.
+/// Returns whether a block has a `return`.
 bool hasReturn(const ast::Block &block);
-/// Whether a block has a `return` with a value.
+/// Returns whether a block has a `return` with a value.
 bool returnsValue(const ast::Block &block);
 
-/// Whether a kernel goes over `output_tiles`, so that it is launched without a grid.
+/// Returns whether a kernel loops over `output_tiles`, so that it is launched without a grid.
 bool isPersistent(const ast::FunctionStmt &kernel);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// A readable dump of HIR.
+// Prints HIR as readable text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Hir.h"
 

@@ -1,4 +1,4 @@
-// The typed, comptime-resolved form of one kernel instance or one op: what irgen walks.
+// Declares HIR: the typed, comptime-resolved form of one kernel instance or one op, from which irgen generates IR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Type.h"
@@ -28,14 +28,13 @@ struct Local {
 
 struct Node;
 
-/// Nodes in the order in which they run, each before its uses. `yields` are the values that leave the block, for kinds
-/// that say so.
+/// Nodes in execution order, each before its uses. `yields` are the values that leave the block, for kinds with yields.
 struct Block {
   std::vector<Node *> nodes;
   std::vector<Node *> yields;
 };
 
-/// What a launch names beside its operands.
+/// Properties of a launch besides its operands.
 struct LaunchInfo {
   std::string kernel;
   std::vector<std::string> parameterNames;
@@ -44,7 +43,7 @@ struct LaunchInfo {
   unsigned gridRank = 0; ///< 0 for a persistent kernel
 };
 
-/// One step. Every implicit conversion is a node; control flow is structured, without early exits.
+/// One operation. Every implicit conversion is a node, and control flow is structured, without early exits.
 struct Node {
   Kind kind = Kind::Nothing;
   const Type *type = nullptr;
@@ -66,7 +65,7 @@ struct FunctionParameter {
   SourceRange range;
 };
 
-/// One kernel instance or one op; owns its nodes and locals.
+/// One kernel instance or one op. Owns its nodes and locals.
 struct Function {
   std::string name;
   SourceRange range;
@@ -78,7 +77,7 @@ struct Function {
   std::deque<Local> locals;
 };
 
-/// A readable dump, for tests and `kpkg build --emit=hir`.
+/// Returns a readable dump, for tests and `kpkg build --emit=hir`.
 std::string print(const Function &function);
 
 } // namespace kpkg::compiler::hir

@@ -1,4 +1,4 @@
-// What is known of an Int beyond its range: the few values that it can have.
+// Computes the few values that an Int can have, beyond its range.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/IntChoices.h"
 #include "compiler/check/ValueRanges.h"
@@ -14,7 +14,7 @@ bool hasGaps(const std::vector<int64_t> &values) {
   return !values.empty() && uint64_t(values.back()) - uint64_t(values.front()) != values.size() - 1;
 }
 
-/// Ascending, each once; nothing where they are too many.
+/// Returns the values in ascending order without repetition; nothing if there are too many.
 static Choices sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -30,7 +30,7 @@ Choices eitherOf(Choices a, const Choices &b) {
   return sorted(std::move(*a));
 }
 
-/// Nothing where the result has no value, or none that fits.
+/// Returns nothing if the result has no value, or does not fit.
 static std::optional<int64_t> computed(Kind kind, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (kind) {

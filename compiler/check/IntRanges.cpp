@@ -1,4 +1,4 @@
-// The ranges of Ints that the checker proves, by interval arithmetic.
+// Computes the proven ranges of Ints by interval arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/ValueRanges.h"
 #include "runtime/plan/Limits.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr Interval everything;
 constexpr Interval notNegative{0, INT64_MAX};
 
-/// Saturating: the ends of the range mean "no bound".
+/// Adds with saturation: the ends of the range mean "no bound".
 int64_t plus(int64_t a, int64_t b) {
   if (a == INT64_MIN || b == INT64_MIN)
     return INT64_MIN;

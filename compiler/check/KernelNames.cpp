@@ -1,4 +1,4 @@
-// What a package calls the kernels: as the source does, and where modules have one of the same name, with the module.
+// Names kernels in a package: by their source name, and with the module if several modules have that name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 
@@ -7,7 +7,7 @@
 
 namespace kpkg::compiler {
 
-/// The path without its extension, part by part: "kernels_src", "sparse", "blocks".
+/// Returns the parts of a path without its extension: "kernels_src", "sparse", "blocks".
 static std::vector<std::string> partsOf(const std::string &path) {
   std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
   normal.replace_extension();
@@ -18,7 +18,7 @@ static std::vector<std::string> partsOf(const std::string &path) {
   return parts;
 }
 
-/// "sparse.blocks" of the last two parts.
+/// Returns the last parts, such as "sparse.blocks" for two.
 static std::string lastParts(const std::vector<std::string> &parts, size_t count) {
   std::string text;
   for (size_t i = parts.size() - std::min(count, parts.size()); i < parts.size(); ++i)
@@ -42,7 +42,8 @@ void Checker::nameKernels() {
       paths.push_back(partsOf(static_cast<const ModuleScope *>(function->module)->path));
       longest = std::max(longest, paths.back().size());
     }
-    // As few parts as tell all of them apart. Two in one module are an error that is reported elsewhere.
+    // Uses the fewest parts that distinguish all of them. Two kernels of one name in a module are an error that is
+    // reported elsewhere.
     auto tellApart = [&](size_t count) {
       std::set<std::string> names;
       for (const auto &parts : paths)

@@ -1,4 +1,4 @@
-// Loading modules, their names and imports.
+// Loads modules, their names and imports.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Module.h"
 #include "compiler/check/Checker.h"
@@ -13,7 +13,7 @@
 
 namespace kpkg::compiler {
 
-/// What `-D NAME=text` gives: a Bool, Int, Float or DType where the text is one, else a String.
+/// Returns the value of `-D NAME=text`: a Bool, Int, Float or DType if the text is one, else a String.
 static Value valueOfText(const std::string &text) {
   if (text == "True" || text == "False")
     return Value(text == "True");
@@ -33,7 +33,7 @@ const std::string *Checker::defined(const std::string &name) const {
   const std::string *found = nullptr;
   for (const auto &[defined, text] : options.defines)
     if (defined == name)
-      found = &text; // the last one counts
+      found = &text; // the last definition counts
   return found;
 }
 
@@ -128,7 +128,7 @@ void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleS
 
 constexpr const char *preludeName = "std";
 
-/// One file has many paths, such as "m.k" and "./m.k".
+/// Returns the canonical path, because one file has many paths, such as "m.k" and "./m.k".
 static std::string identityOf(const std::string &path) {
   std::error_code error;
   std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
@@ -144,7 +144,7 @@ ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
   module->isRoot = isRoot;
   modules[isPrelude ? preludeName : identityOf(file.path())] = std::move(owned);
   if (diags.errorCount() != errorsBefore)
-    return module; // what could not be parsed is not checked further
+    return module; // an unparsable module is not checked further
   declareNames(*module, module->tree->body);
   loadOrder.push_back(module);
   return module;
@@ -156,7 +156,7 @@ void Checker::loadRoot(const SourceFile &file) {
   loadFile(file, /*isRoot=*/true);
 }
 
-/// What a file is by its name, where that is not a source of ours; else empty.
+/// Returns the language of a file by its name, if it is not a `.k` source; else an empty string.
 static std::string foreignLanguage(const std::string &path) {
   static const std::map<std::string, std::string> languages = {
       {".cu", "CUDA C++"},      {".cuh", "CUDA C++"},  {".c", "C"},     {".cc", "C++"},
@@ -185,7 +185,7 @@ void Checker::loadRoot(const std::string &path) {
   loadRoot(*file);
 }
 
-/// What to do without a module that other languages have; empty of other names.
+/// Returns advice for a module name of another language; an empty string for other names.
 static std::string insteadOfModule(const std::string &name) {
   static const std::set<std::string> ofMojo = {"max",    "kpkg", "gpu",      "tensor",    "layout",       "math",
                                                "memory", "sys",  "compiler", "algorithm", "extensibility"};
@@ -203,7 +203,7 @@ ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &fro
     relative += (relative.empty() ? "" : "/") + part.text;
   if (relative == preludeName)
     return const_cast<ModuleScope *>(prelude);
-  // Beside the file, and in the folder above, where the modules lie that the packages of a family of folders share.
+  // Searches the file's folder, and its parent with the modules that a family of packages shares.
   std::filesystem::path beside = std::filesystem::path(from.path).parent_path();
   std::vector<std::string> folders = {beside.string(), (beside / "..").lexically_normal().string()};
   folders.insert(folders.end(), options.importPaths.begin(), options.importPaths.end());

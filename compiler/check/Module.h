@@ -1,4 +1,4 @@
-// The names of one source file: its constants, functions and imports.
+// Declares the names of one source file: its constants, functions and imports.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/comptime/Environment.h"
@@ -13,7 +13,7 @@ namespace kpkg::compiler {
 
 class Checker;
 
-/// A loaded module. Constants are evaluated when they are first asked for.
+/// A loaded module. Constants are evaluated on first use.
 class ModuleScope : public Environment {
 public:
   ModuleScope(Checker &checker, std::string path, std::unique_ptr<ast::Module> tree)
@@ -24,10 +24,10 @@ public:
 
   void addNames(std::vector<std::string> &names) const override;
 
-  /// A name that the module itself declares or imports; not the prelude's.
+  /// Looks up a name that the module itself declares or imports, not the prelude's.
   Meaning own(const std::string &name, SourceRange range) const;
   bool hasModuleAlias(const std::string &name) const;
-  /// Where the module declares a name; invalid when it does not.
+  /// Returns where the module declares a name; invalid if it does not.
   SourceRange declaration(const std::string &name) const;
 
   Checker &checker;

@@ -1,4 +1,4 @@
-// What an expression is worth to the checker: a comptime value, a node that runs later, or a tuple of such.
+// Declares the results of checking expressions: a comptime value, a node that runs later, or a tuple of these.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Hir.h"
@@ -7,8 +7,8 @@
 
 namespace kpkg::compiler {
 
-/// The result of checking an expression. Exactly one of `constant`, `node` and `items` (type Tuple) is in use, none
-/// when the type is Error or None without a value.
+/// The result of checking an expression. Exactly one of `constant`, `node` and `items` (type Tuple) is in use. None is
+/// in use if the type is Error, or None without a value.
 struct Operand {
   const Type *type = nullptr;
   std::optional<Value> constant;
@@ -23,10 +23,10 @@ struct Operand {
   bool isNone() const { return constant && constant->isNone(); }
 };
 
-/// What a name in a function body stands for.
+/// The meaning of a name in a function body.
 struct Binding {
   enum Kind {
-    Alias,    ///< `operand`: a comptime value or something computed once
+    Alias,    ///< `operand`: a comptime value or a value computed once
     Variable, ///< `local`
   };
   Kind kind = Alias;

@@ -1,4 +1,4 @@
-// Loading and checking a whole program.
+// Loads and checks a whole program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Program.h"
 #include "compiler/check/Checker.h"
@@ -18,7 +18,7 @@ Checker::Checker(Program &program, const ProgramOptions &options, SourceManager 
         return limits;
       }()) {}
 
-/// With the decorator that was meant, where one is near or a part of the name.
+/// Reports an unknown decorator, and suggests one with a similar name.
 static void reportUnknownDecorator(DiagnosticEngine &diags, const ast::Decorator &decorator,
                                    const std::vector<std::string> &known) {
   DiagnosticBuilder report = diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
@@ -32,7 +32,7 @@ static void reportUnknownDecorator(DiagnosticEngine &diags, const ast::Decorator
 }
 
 void Checker::declareFunction(FunctionEntity &function) {
-  /// Decorators of later versions, and what to do until then.
+  /// Maps decorators of later language versions to advice for the current one.
   static const std::map<std::string, std::string> later = {
       {"target", "write kernels that suit every target"},
       {"register.test", "list cases in the `spec.py` beside the kernel"},

@@ -1,4 +1,4 @@
-// All modules of one build, checked: its kernels with their instances, its ops with their schemas.
+// Declares all modules of one build after checking: kernels with their instances, and ops with their schemas.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Hir.h"
@@ -24,19 +24,19 @@ class Checker;
 struct KernelParameter {
   std::string name;
   std::string kind;
-  /// Listed in `@tune`: instances that differ only in such parameters give equal results.
+  /// Whether `@tune` lists it. Instances that differ only in tuned parameters give equal results.
   bool isTuned = false;
 };
 
-/// An argument of a kernel. `dtype` is a dtype's name, or the parameter that it equals ("T"), or empty where it is
-/// computed from several.
+/// An argument of a kernel. `dtype` is a dtype's name, the parameter that it equals ("T"), or empty if it is computed
+/// from several.
 struct KernelArgument {
   std::string name;
   bool isView = false;
   int rank = 0;
   std::string dtype;
   bool isMut = false;
-  /// Some launch passes an `Optional[Tensor]`; known once the ops are checked.
+  /// Whether some launch passes an `Optional[Tensor]`. Known once the ops are checked.
   bool isOptional = false;
 };
 
@@ -47,19 +47,19 @@ struct KernelInstance {
   std::string symbol;
   /// The hints of `@schedule`.
   tile::Schedule schedule;
-  /// What `@tune(general=)` says: whether this one serves arguments of which nothing is known. Nothing where it is not
-  /// given.
+  /// The value of `@tune(general=)`: whether this instance supports arguments without known properties. Empty if it is
+  /// not given.
   std::optional<bool> isGeneral;
-  /// What `@tune(vectors=)` says: whether this one has variants for contiguous, aligned arguments. Nothing where it is
-  /// not given: it has.
+  /// The value of `@tune(vectors=)`: whether this instance has variants for contiguous, aligned arguments. Empty if it
+  /// is not given, which means true.
   std::optional<bool> hasVectors;
 };
 
 struct KernelRecord {
-  /// In the package: `ownName`, behind the name of its module ("blocks.copy_tiles") where another module has a kernel
-  /// that is called the same.
+  /// The name in the package. It is `ownName`, prefixed with the module ("blocks.copy_tiles") if another module has a
+  /// kernel of that name.
   std::string name;
-  /// In the source.
+  /// The name in the source.
   std::string ownName;
   /// The file of its module.
   std::string path;
@@ -69,11 +69,11 @@ struct KernelRecord {
   std::vector<KernelArgument> arguments;
   std::vector<KernelInstance> instances;
   bool isPersistent = false;
-  /// Declared in a module that others import, not in one that the build names.
+  /// Whether it is declared in an imported module, not in one that the build names.
   bool isImported = false;
-  /// Some op launches it; known once the ops are checked.
+  /// Whether some op launches it. Known once the ops are checked.
   bool isLaunched = false;
-  /// Some launch leaves the value of a tuned parameter to kpkg.
+  /// Whether some launch leaves a tuned parameter to kpkg.
   bool isLeftToChoice = false;
 };
 
@@ -86,13 +86,13 @@ struct OpArgument {
   Value defaultValue;
 };
 
-/// Where an argument of a backward op comes from.
+/// The source of a backward op's argument.
 struct BackwardArgument {
   enum Kind : uint8_t {
     Gradient,      ///< of the op's result `index`
     Result,        ///< the op's result `index`
     Argument,      ///< the op's argument `index`
-    Needs,         ///< Bool: whether the gradient of the op's argument `index`, a tensor, is asked for
+    Needs,         ///< Bool: whether the gradient of the op's argument `index`, a tensor, is needed
     Deterministic, ///< Bool: whether gradients must be equal from run to run; `index` is 0
   };
   Kind kind = Gradient;
@@ -115,7 +115,7 @@ struct OpRecord {
   std::vector<OpArgument> arguments;
   /// "Tensor" or "Tensor?" each.
   std::vector<std::string> results;
-  /// The name of the op that is this one's definition, or empty.
+  /// The name of the op's reference implementation, or empty.
   std::string reference;
   std::optional<Backward> backward;
   /// Not public: defined by `@register.reference`.
@@ -124,8 +124,8 @@ struct OpRecord {
   bool isBackward = false;
 };
 
-/// A launch that on every path through an op asks for a dtype that no instance of the kernel has: calls that come to it
-/// fall back.
+/// A launch that on every path through an op requests a dtype without an instance, so that calls that reach it use the
+/// fallback.
 struct IdleLaunch {
   SourceRange range;
   size_t kernel;
@@ -134,22 +134,22 @@ struct IdleLaunch {
 };
 
 struct ProgramOptions {
-  /// Folders in which `import` looks after the importing file's own.
+  /// Folders that `import` searches after the importing file's own.
   std::vector<std::string> importPaths;
-  /// `-D NAME=VALUE`: comptime constants of the root modules, overriding theirs.
+  /// `-D NAME=VALUE`: comptime constants that override those of the root modules.
   std::vector<std::pair<std::string, std::string>> defines;
   unsigned maxComptimeSteps = 1u << 22;
-  /// What the kernels are compiled for, "cpu" or "gpu": comptime code asks with `target.has("gpu")`.
+  /// The kind of target, "cpu" or "gpu". Comptime code queries it with `target.has("gpu")`.
   std::string targetKind = "cpu";
 };
 
-/// A checked program. Make it with load(), then check(); ask `diags.hasErrors()` before generating.
+/// A checked program. Create it with load(), then call check(). Query `diags.hasErrors()` before generating code.
 class Program {
 public:
-  /// Reads the modules and what they import, and checks names and signatures. Errors go to `diags`.
+  /// Reads the modules and their imports, and checks names and signatures. Errors go to `diags`.
   static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
                                        SourceManager &sources, DiagnosticEngine &diags);
-  /// The same for sources that are in memory already (they belong to `sources`).
+  /// Loads sources that are in memory already (they belong to `sources`).
   static std::unique_ptr<Program> loadSources(const std::vector<const SourceFile *> &files,
                                               const ProgramOptions &options, SourceManager &sources,
                                               DiagnosticEngine &diags);
@@ -158,14 +158,14 @@ public:
   const std::vector<KernelRecord> &kernels() const { return kernelRecords; }
   const std::vector<OpRecord> &ops() const { return opRecords; }
 
-  /// Those of the checked ops, in the order of the source.
+  /// Returns the idle launches of the checked ops, in source order.
   std::vector<IdleLaunch> idleLaunches() const;
 
-  /// Checks every op and every instance for which `keep` is true (null: all). Each is checked once.
+  /// Checks every op, and every instance for which `keep` returns true (null: all). Each is checked once.
   using InstanceFilter = std::function<bool(const KernelRecord &, const KernelInstance &)>;
   void check(const InstanceFilter &keep = nullptr);
 
-  /// The checked form of an instance or an op; null when it was not checked or has errors.
+  /// Returns the checked form of an instance or an op; null if it was not checked or has errors.
   const hir::Function *kernel(size_t kernelIndex, size_t instanceIndex) const;
   const hir::Function *op(size_t opIndex) const;
 

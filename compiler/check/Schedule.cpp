@@ -1,4 +1,4 @@
-// The hints of `@schedule`, evaluated for one instance.
+// Evaluates the hints of `@schedule` for one instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/check/Frame.h"
@@ -9,7 +9,7 @@ namespace kpkg::compiler {
 namespace {
 using tile::HintKind, tile::HintRecord;
 
-/// The number that stands for the value of a hint; none where it does not fit.
+/// Returns the number that encodes the value of a hint; nothing for an unsuitable value.
 std::optional<int64_t> numberFor(const HintRecord &hint, const Value &value) {
   if (hint.kind == HintKind::Bool)
     return value.isBool() ? std::optional<int64_t>(value.asBool()) : std::nullopt;

@@ -1,4 +1,4 @@
-// Uniquing and printing of types.
+// Uniques and prints types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Type.h"
 

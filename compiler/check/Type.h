@@ -1,4 +1,4 @@
-// Types of the language, uniqued: equal types are one pointer.
+// Declares the types of the language, uniqued: equal types are one pointer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/comptime/DType.h"
@@ -11,7 +11,7 @@
 namespace kpkg::compiler {
 
 enum class TypeKind : uint8_t {
-  Error,    ///< poison: something was reported already; agrees with every use
+  Error,    ///< poison: an error was reported; compatible with every use
   None,     ///< the type of `None` and of functions without a result
   Scalar,   ///< one number of kind `element`
   Tile,     ///< a value of shape `shape` and element type `element`
@@ -24,10 +24,10 @@ enum class TypeKind : uint8_t {
   String,
   DType,
   Function, ///< a comptime function value
-  Range,    ///< `range(...)`, only as what a `for` goes over
+  Range,    ///< `range(...)`, only as the iterable of a `for`
 };
 
-/// One type. Compare by pointer; make with TypeTable.
+/// One type. Compare by pointer; create with TypeTable.
 struct Type {
   TypeKind kind = TypeKind::Error;
   compiler::DType element = compiler::DType::Int; ///< Scalar, Tile, View, Window
@@ -45,9 +45,9 @@ struct Type {
   bool isTensor() const { return kind == TypeKind::Tensor; }
   bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
   bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
-  /// Element count of a tile or window.
+  /// Returns the number of elements of a tile or window.
   int64_t size() const;
-  /// As in source: `Tile[float32, 1, 1024]`.
+  /// Returns the type as in source: `Tile[float32, 1, 1024]`.
   std::string str() const;
   bool operator==(const Type &other) const = default;
 };
@@ -67,7 +67,7 @@ public:
   const Type *hostTensor(int rank);
   const Type *optional(const Type *of);
   const Type *tuple(std::vector<const Type *> items);
-  /// `like` with another element type: a scalar or a tile.
+  /// Returns `like`, a scalar or a tile, with another element type.
   const Type *withElement(const Type *like, DType element);
 
 private:

@@ -1,4 +1,4 @@
-// Value numbers, ranges and conditions on the paths of an op.
+// Tracks value numbers, ranges and conditions on the paths of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/ValueRanges.h"
 #include "compiler/check/IntChoices.h"
@@ -11,14 +11,14 @@ using hir::Kind;
 
 namespace {
 
-/// Nodes whose value follows from their operands alone: equal operands give equal values.
+/// Returns whether a node's value depends only on its operands, so that equal operands give equal values.
 bool isPure(Kind kind) {
   switch (kind) {
   case Kind::Set:
   case Kind::If:
   case Kind::For:
   case Kind::While:
-  case Kind::And: // hold regions
+  case Kind::And: // have regions
   case Kind::Or:
   case Kind::Nothing:
   case Kind::Return:
@@ -39,7 +39,7 @@ bool isPure(Kind kind) {
   return true;
 }
 
-/// Whether the node is a tensor with the elements of operand 0, or a copy of these.
+/// Returns whether the node is a tensor with the elements of operand 0, or a copy of these.
 bool isTensorForm(Kind kind) {
   switch (kind) {
 #define HIR_TENSOR_FORM(Name) case Kind::Name:
@@ -96,7 +96,7 @@ void ValueRanges::record(const hir::Node *node) {
     return;
   }
   if (node->kind == Kind::DTypeOf) {
-    // Views and copies of a tensor have its dtype; a new tensor has the one that it was made with.
+    // Views and copies of a tensor have its dtype. A new tensor has the dtype that it was created with.
     const hir::Node *source = dtypeSource(node->operands[0]);
     if (source->kind == Kind::Empty) {
       numbers[node] = numberOf(source->operands[1]);
@@ -274,7 +274,7 @@ void ValueRanges::assumeCompare(Kind kind, const hir::Node *lhs, const hir::Node
 
 void ValueRanges::assume(const hir::Node *condition, bool truth) {
   Number number = numberOf(condition);
-  // A variable stands for the node that it was assigned.
+  // Replaces a variable by the node that was assigned to it.
   if (condition->kind == Kind::Get && number && definition[number])
     condition = definition[number];
   if (auto known = this->truth(condition); known && *known != truth)

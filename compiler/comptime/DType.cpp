@@ -1,4 +1,4 @@
-// Tables behind the scalar kinds.
+// Defines the tables of scalar kinds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/DType.h"
 

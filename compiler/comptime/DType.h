@@ -1,4 +1,4 @@
-// Scalar kinds of the language and what the checker asks about them.
+// Declares the scalar kinds of the language and their properties.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdint>
@@ -17,9 +17,9 @@ enum class DTypeClass : uint8_t { Bool, Signed, Unsigned, Float };
 
 DTypeClass classOf(DType type);
 unsigned bitsOf(DType type);
-/// The type's name in source: `Float32`.
+/// Returns the type's name in source: `Float32`.
 std::string_view typeNameOf(DType type);
-/// The dtype value's name: `float32`; `int64` for Int, which shares the storage.
+/// Returns the dtype value's name: `float32`; `int64` for Int, which shares the storage.
 std::string_view valueNameOf(DType type);
 std::optional<DType> dtypeOfTypeName(std::string_view name);
 std::optional<DType> dtypeOfValueName(std::string_view name);

@@ -1,4 +1,4 @@
-// What names mean to comptime code, and the functions that it may call.
+// Declares the meanings of names in comptime code, and the functions that it may call.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/ast/Stmt.h"
@@ -14,28 +14,28 @@ struct Meaning {
   enum Kind {
     Unknown,  ///< no such name: the evaluator reports it
     Known,    ///< `value`
-    RunTime,  ///< exists, but only when the program runs: the evaluator reports it
-    Reported, ///< wrong, and reported already
+    RunTime,  ///< exists only at run time: the evaluator reports it
+    Reported, ///< an error that was reported already
   };
   Kind kind = Unknown;
   Value value;
 };
 
-/// Names that an expression sees. The checker implements it for modules and for function bodies.
+/// Names that are visible to an expression. The checker implements it for modules and for function bodies.
 class Environment {
 public:
   virtual ~Environment() = default;
   virtual Meaning lookup(const std::string &name, SourceRange range) const = 0;
-  /// `module.name` where `module` names an imported module; Unknown when it names none.
+  /// Looks up `module.name` in an imported module; returns Unknown if `module` names none.
   virtual Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const = 0;
-  /// Adds the names that it sees, for messages about others.
+  /// Adds the visible names, for messages about unknown names.
   virtual void addNames(std::vector<std::string> &names) const {}
 };
 
-/// The predefined name of what is compiled for; `target.has("gpu")` asks it.
+/// The predefined name of the target, which `target.has("gpu")` queries.
 inline constexpr std::string_view targetName = "target";
 
-/// What a function is for, by its decorators.
+/// The role of a function, by its decorators.
 enum class FunctionRole : uint8_t { Inline, Kernel, Op };
 
 /// A function of a module. Entities live as long as the program.

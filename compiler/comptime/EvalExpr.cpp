@@ -1,4 +1,4 @@
-// Comptime evaluation of expressions and calls.
+// Evaluates comptime expressions and calls.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/EvalFrame.h"
 #include "compiler/comptime/Fold.h"

@@ -1,4 +1,4 @@
-// The variables of one comptime call.
+// Declares the variables of one comptime call.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/comptime/Evaluate.h"

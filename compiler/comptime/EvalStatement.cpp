@@ -1,4 +1,4 @@
-// Comptime evaluation of function bodies.
+// Evaluates comptime function bodies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/EvalFrame.h"
 #include "compiler/comptime/Fold.h"
@@ -10,7 +10,7 @@ std::optional<Value> Evaluator::callBound(const FunctionEntity &function,
                                           const std::vector<ast::Argument> &arguments, const Environment &environment,
                                           SourceRange range) {
   const ast::FunctionStmt &syntax = *function.syntax;
-  Frame names(*function.module); // earlier parameters, for defaults that mention them
+  Frame names(*function.module); // earlier parameters, to which defaults may refer
   auto bind = [&](const auto &parameters, const std::vector<ast::Argument> &given, std::vector<Value> &values) {
     if (given.size() > parameters.size()) {
       diags.report(diag::TooManyArguments, given[parameters.size()].range, function.name(),
@@ -164,7 +164,7 @@ Evaluator::Flow Evaluator::assign(const ast::Expr &target, Value value, Frame &f
 }
 
 Evaluator::Flow Evaluator::runCallStatement(const ast::Expr &expr, Frame &frame) {
-  // `list.append(x)` changes the variable `list`; every other call has no effect but its limits.
+  // `list.append(x)` changes the variable `list`. Every other call has no effect, but its limits apply.
   auto *call = expr.as<ast::CallExpr>();
   auto *method = call ? call->callee->as<ast::AttributeExpr>() : nullptr;
   auto *base = method ? method->base->as<ast::NameExpr>() : nullptr;

@@ -1,4 +1,4 @@
-// Runs comptime code: expressions and function bodies over values, with limits on steps, memory and depth.
+// Evaluates comptime code: expressions and function bodies over values, with limits on steps, memory and depth.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/comptime/Environment.h"
@@ -9,12 +9,12 @@
 namespace kpkg::compiler {
 
 struct ComptimeLimits {
-  uint64_t steps = 1u << 22; ///< expressions and statements evaluated, for the whole program
-  uint64_t items = 1u << 20; ///< items in one sequence, bytes in one string
-  unsigned depth = 128;      ///< calls within calls
+  uint64_t steps = 1u << 22; ///< evaluated expressions and statements, for the whole program
+  uint64_t items = 1u << 20; ///< items in one sequence, or bytes in one string
+  unsigned depth = 128;      ///< nested calls
 };
 
-/// Evaluates comptime code. What is wrong is reported once, and the result is then empty.
+/// Evaluates comptime code. Errors are reported once, and the result is then empty.
 class Evaluator {
 public:
   Evaluator(DiagnosticEngine &diags, ComptimeLimits limits) : diags(diags), limits(limits) {}
@@ -29,7 +29,7 @@ private:
   enum class Flow { Normal, Break, Continue, Return, Failed };
 
   std::optional<Value> callee(const ast::CallExpr &call, const Environment &environment);
-  /// `target.has("gpu")`
+  /// Evaluates `target.has("gpu")`.
   std::optional<Value> targetQuery(const ast::AttributeExpr &method, const ast::CallExpr &call,
                                    const Environment &environment);
   std::optional<Value> callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
@@ -51,7 +51,7 @@ private:
   Flow runCallStatement(const ast::Expr &expr, Frame &frame);
   Flow runAssert(const ast::ComptimeAssertStmt &stmt, Frame &frame);
 
-  /// Counts a step; false (and reported, once) when there are too many.
+  /// Counts a step. Returns false, after one report, if there are too many.
   bool step(SourceRange range);
   std::optional<Value> fail(SourceRange range, const std::string &why);
 

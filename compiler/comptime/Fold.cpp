@@ -1,4 +1,4 @@
-// Operators on comptime values.
+// Implements operators on comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Fold.h"
 

@@ -1,4 +1,4 @@
-// Built-in functions on comptime values.
+// Implements built-in functions on comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Fold.h"
 

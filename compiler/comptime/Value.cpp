@@ -1,4 +1,4 @@
-// Comparing and printing comptime values.
+// Compares and prints comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Value.h"
 #include "compiler/comptime/Environment.h"

@@ -1,4 +1,4 @@
-// Values that exist while compiling: what comptime code computes with.
+// Declares compile-time values, on which comptime code operates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/comptime/DType.h"
@@ -19,8 +19,8 @@ struct NoneValue {
   bool operator==(const NoneValue &) const = default;
 };
 
-/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple or a list. Copying copies (sequences
-/// are never changed in place).
+/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple or a list. It has value semantics:
+/// sequences are never changed in place.
 struct Value {
   std::variant<NoneValue, bool, int64_t, double, std::string, DType, const FunctionEntity *,
                std::shared_ptr<const Sequence>>
@@ -52,11 +52,11 @@ struct Value {
   DType asDType() const { return std::get<DType>(data); }
   const FunctionEntity *asFunction() const { return std::get<const FunctionEntity *>(data); }
   const Sequence &asSequence() const { return *std::get<std::shared_ptr<const Sequence>>(data); }
-  /// The number of an Int or a Float.
+  /// Returns the number of an Int or a Float.
   double asNumber() const { return isInt() ? static_cast<double>(asInt()) : asFloat(); }
 
   bool operator==(const Value &other) const;
-  /// How the value is written in source: `128`, `float32`, `True`, `(1, 2)`.
+  /// Returns the value as in source: `128`, `float32`, `True`, `(1, 2)`.
   std::string str() const;
 };
 

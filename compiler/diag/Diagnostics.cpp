@@ -1,4 +1,4 @@
-// The diagnostic engine: keeps reports, each once.
+// Implements the diagnostic engine, which keeps each report once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Diagnostics.h"
 #include <algorithm>
@@ -16,7 +16,7 @@ void DiagnosticEngine::add(Diagnostic diagnostic) {
   auto [place, isNew] =
       seen.emplace(message.id, message.range.file, message.range.begin, message.range.end, message.text);
   if (!isNew) {
-    // Same cause in another instance: count it there. Outside instances it is a plain repetition.
+    // A report with the same cause in another instance is counted. Outside instances it is a repetition, and ignored.
     for (Diagnostic &earlier : reported)
       if (!instanceStack.empty() && earlier.message.id == message.id && earlier.message.range == message.range &&
           earlier.message.text == message.text)
@@ -42,7 +42,7 @@ void DiagnosticEngine::sortByPlace(size_t first) {
     return std::tie(a.message.range.file, a.message.range.begin) <
            std::tie(b.message.range.file, b.message.range.begin);
   };
-  // Insertion sort: few reports, mostly in order already, and equal places keep their order.
+  // Insertion sort: there are few reports, mostly in order already, and equal places must keep their order.
   for (auto it = reported.begin() + first; it != reported.end(); ++it)
     std::rotate(std::upper_bound(reported.begin() + first, it, *it, before), it, it + 1);
 }

@@ -1,4 +1,4 @@
-// Collects diagnostics: kinds with typed arguments, notes, fixes, and the generic instance they arose in.
+// Collects diagnostics: kinds with typed arguments, notes, fixes, and the generic instance in which they occurred.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/diag/Kinds.h"
@@ -11,7 +11,7 @@
 
 namespace kpkg::compiler {
 
-/// Replace `range` (may be empty: insert) by `replacement`.
+/// Replaces `range` (empty for an insertion) by `replacement`.
 struct FixIt {
   SourceRange range;
   std::string replacement;
@@ -25,7 +25,7 @@ struct DiagnosticMessage {
   std::vector<FixIt> fixes;
 };
 
-/// "in softmax_rows[T=float16, COLS=128]", and the place that asked for it.
+/// "in softmax_rows[T=float16, COLS=128]", and the place that requested the instance.
 struct InstanceFrame {
   std::string description;
   SourceRange requestedAt; // may be invalid
@@ -35,12 +35,13 @@ struct Diagnostic {
   DiagnosticMessage message;
   std::vector<DiagnosticMessage> notes;
   std::vector<InstanceFrame> instances; // innermost last
-  uint32_t furtherInstances = 0;        // the same report arose in so many other instances
+  uint32_t furtherInstances = 0;        // further instances with the same report
 };
 
 class DiagnosticEngine;
 
-/// A diagnostic being built; it is reported when this goes out of scope, normally at the end of the statement:
+/// A diagnostic under construction. Its destructor reports it, normally at the end of the statement:
+///
 ///   diags.report(diag::UnclosedBracket, range, "(").note(diag::OpenedHere, open, "(").fix(range.atEnd(), ")");
 class DiagnosticBuilder {
 public:
@@ -66,9 +67,10 @@ private:
   Diagnostic diagnostic;
 };
 
-/// Where all stages report what is wrong with the user's source. Reports are kept in order; the driver renders them
-/// (Render.h). The same report (kind, place, text) is kept once, so that N instances of a generic function do not
-/// report N times. After `errorLimit` errors further ones are only counted.
+/// Collects the reports of all stages about the user's source, in order. The driver renders them (Render.h).
+///
+/// Reports with the same kind, place and text are kept once, so that N instances of a generic function do not report N
+/// times. After `errorLimit` errors, further errors are only counted.
 class DiagnosticEngine {
 public:
   explicit DiagnosticEngine(uint32_t errorLimit = 100) : errorLimit(errorLimit) {}
@@ -82,17 +84,17 @@ public:
   }
 
   bool hasErrors() const { return errors != 0; }
-  /// Distinct errors, kept or not.
+  /// Returns the number of distinct errors, kept or not.
   uint32_t errorCount() const { return errors; }
   uint32_t warningCount() const { return warnings; }
-  /// Errors beyond the limit, which are not among diagnostics().
+  /// Returns the number of errors beyond the limit, which are not in diagnostics().
   uint32_t droppedCount() const { return dropped; }
   bool limitReached() const { return dropped != 0; }
   const std::vector<Diagnostic> &diagnostics() const { return reported; }
-  /// Orders the reports from index `first` on by their place; stages that look at the text in several passes use it.
+  /// Sorts the reports from index `first` on by their place, for stages that process the text in several passes.
   void sortByPlace(size_t first);
 
-  /// While it lives, reports carry "in <description>". Scopes nest.
+  /// While this exists, reports carry "in <description>". Scopes nest.
   class InstanceScope {
   public:
     InstanceScope(DiagnosticEngine &engine, std::string description, SourceRange requestedAt) : engine(engine) {

@@ -1,4 +1,4 @@
-// The table of names from other kernel languages.
+// Defines the table of names from other kernel languages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/ForeignNames.h"
 #include <initializer_list>

@@ -1,11 +1,11 @@
-// Names of other kernel languages that .k does not define, and what to write instead.
+// Maps names of other kernel languages that .k does not define to advice.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <string_view>
 
 namespace kpkg::compiler {
 
-/// Advice for a name of CUDA, Triton, Mojo or NumPy; empty for other names.
+/// Returns advice for a name of CUDA, Triton, Mojo or NumPy; empty for other names.
 std::string_view adviceForForeignName(std::string_view name);
 
 } // namespace kpkg::compiler

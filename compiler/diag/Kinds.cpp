@@ -1,4 +1,4 @@
-// The table of all kinds, look-up by code, and the long explanations.
+// Implements the table of all kinds, look-up by code, and the long explanations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Kinds.h"
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Numbered {
   KindInfo info;
   int number;
 };
-// Notes have no code: they never stand alone.
+// Notes have no code, because they never stand alone.
 constexpr Numbered numbered[] = {
 #define KPKG_ERROR(Name, Number, Text, ...) {{DiagnosticId::Name, #Name, {}, Severity::Error, Text}, Number},
 #define KPKG_WARNING(Name, Number, Text, ...) {{DiagnosticId::Name, #Name, {}, Severity::Warning, Text}, Number},

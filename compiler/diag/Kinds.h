@@ -1,4 +1,4 @@
-// The kinds of diagnostics as typed constants: diag::UnknownName and so on, from Diagnostics.def.
+// Declares the kinds of diagnostics as typed constants from Diagnostics.def: diag::UnknownName and so on.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class DiagnosticId : uint16_t {
 #include "compiler/diag/Diagnostics.def"
 };
 
-/// A kind with the types of its arguments, so that a wrong report does not compile.
+/// A kind with the types of its arguments, so that a report with wrong arguments does not compile.
 template <typename... Args> struct DiagnosticKind {
   DiagnosticId id;
   Severity severity;
@@ -36,7 +36,7 @@ using Int = int64_t;
 #include "compiler/diag/Diagnostics.def"
 } // namespace diag
 
-/// What is known of a kind without reporting it.
+/// The properties of a kind.
 struct KindInfo {
   DiagnosticId id;
   std::string_view name; // "ExpectedToken"
@@ -46,9 +46,10 @@ struct KindInfo {
 };
 std::span<const KindInfo> allKinds();
 const KindInfo &info(DiagnosticId id);
-/// Finds a kind by "K0121" (case and leading zeros do not matter: "k121"). Null when there is none.
+/// Finds a kind by "K0121" (case and leading zeros do not matter: "k121"). Returns null if there is none.
 const KindInfo *findKind(std::string_view code);
-/// The long explanation of `docs/diagnostics.md`, as Markdown; empty when there is none. What `kpkg explain` prints.
+/// Returns the long explanation of `docs/diagnostics.md`, as Markdown; empty if there is none. `kpkg explain` prints
+/// it.
 std::string_view explanation(DiagnosticId id);
 
 } // namespace kpkg::compiler

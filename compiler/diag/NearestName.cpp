@@ -1,4 +1,4 @@
-// The known name that a wrong one was probably meant to be: the restricted edit distance (Damerau, Levenshtein).
+// Finds the known name nearest to a wrong one by the restricted edit distance (Damerau, Levenshtein).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/NearestName.h"
 #include "compiler/diag/Diagnostics.h"

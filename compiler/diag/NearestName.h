@@ -1,4 +1,4 @@
-// The known name that a wrong one was probably meant to be.
+// Finds the known name nearest to a wrong one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/source/Source.h"
@@ -10,15 +10,15 @@ namespace kpkg::compiler {
 
 class DiagnosticEngine;
 
-/// The candidate that fewest changes of single letters make of `wrong` (two neighbours that changed places are one
-/// change), the first of several; empty where that takes more than a third of its letters. Names of fewer than four
-/// letters have no such candidates: they are too much alike.
+/// Returns the candidate with the smallest edit distance to `wrong`, the first of several. Exchanging two adjacent
+/// letters counts as one edit. The result is empty if the distance exceeds a third of the letters, or for names of
+/// fewer than four letters, which are too similar.
 std::string nearestName(std::string_view wrong, const std::vector<std::string> &candidates);
 
 /// Reports that nothing is called `name`, with the nearest of `known` as a fix.
 void reportUnknownName(DiagnosticEngine &diags, const std::string &name, SourceRange range,
                        const std::vector<std::string> &known);
-/// The same for an attribute or a method of what is described as `base`.
+/// Reports an unknown attribute or method of a value described as `base`, with the nearest of `known` as a fix.
 void reportUnknownAttribute(DiagnosticEngine &diags, const std::string &base, const std::string &name,
                             SourceRange range, const std::vector<std::string> &known);
 

@@ -1,4 +1,4 @@
-// Renders diagnostics as text with source lines and as JSON lines.
+// Renders diagnostics as text with source lines, and as JSON lines.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include <algorithm>
@@ -12,7 +12,8 @@ using namespace kpkg::compiler;
 namespace {
 constexpr uint32_t tabWidth = 4;
 
-/// A code point at `at` of `text`, and how many bytes it takes. Bytes that are not UTF-8 give U+FFFD, one at a time.
+/// Decodes the code point at `at` of `text`, and returns its length in bytes. Invalid UTF-8 gives U+FFFD, one byte at a
+/// time.
 char32_t decode(std::string_view text, size_t at, size_t &length) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   unsigned char first = byte(0);
@@ -35,13 +36,14 @@ char32_t decode(std::string_view text, size_t at, size_t &length) {
   return value;
 }
 
-/// Control characters and those that reorder text (bidirectional marks) are not passed to a terminal.
+/// Returns whether a character must not reach a terminal: control characters and bidirectional marks, which reorder
+/// text.
 bool isUnprintable(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) ||
          c == 0x200E || c == 0x200F || c == 0xFEFF || c == 0x2028 || c == 0x2029;
 }
 
-/// Columns that a terminal gives a code point: 0 for combining marks, 2 for East Asian wide ones.
+/// Returns the terminal columns of a code point: 0 for combining marks, 2 for East Asian wide characters.
 uint32_t columns(char32_t c) {
   if ((c >= 0x300 && c <= 0x36F) || (c >= 0x1AB0 && c <= 0x1AFF) || (c >= 0x20D0 && c <= 0x20FF) || c == 0x200B ||
       c == 0x200D || (c >= 0xFE00 && c <= 0xFE0F) || (c >= 0xFE20 && c <= 0xFE2F))
@@ -143,7 +145,7 @@ private:
       out += fmt::format("      | {}\n", styled(fmt::format("fix: write `{}`", text), green));
   }
 
-  /// The first source line of the range, with the range underlined.
+  /// Prints the first source line of the range, with the range underlined.
   void snippet(SourceRange range) {
     const SourceFile &file = sources.file(range.file);
     uint32_t number = file.lineColumn(range.begin).line;
@@ -151,7 +153,7 @@ private:
     size_t from = std::min<size_t>(range.begin - std::min(range.begin, file.lineStart(number)), line.size());
     size_t to = std::clamp<size_t>(range.end > file.lineStart(number) ? range.end - file.lineStart(number) : 0, from,
                                    line.size());
-    // A window of the line around the start of the range.
+    // Cuts a long line to a window around the start of the range.
     size_t windowBegin = 0, windowEnd = line.size();
     if (line.size() > options.lineWidth) {
       windowBegin = from > options.lineWidth / 2 ? from - options.lineWidth / 2 : 0;

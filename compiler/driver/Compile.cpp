@@ -1,4 +1,4 @@
-// The compiler as one page: source files in, package out.
+// Implements the compiler as one page: source files in, package out.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Compile.h"
 #include "compiler/check/Program.h"
@@ -24,7 +24,7 @@ char WrongUse::ID = 0;
 
 namespace {
 
-/// What of the command line decides the package's bytes.
+/// Returns the part of the command line that determines the package's bytes.
 std::string describeOptions(const CompileOptions &options, const BuildTargets &targets) {
   std::string text = "-O" + std::to_string(options.optLevel) + " --target " + targets.str();
   for (const auto &[name, value] : options.defines)
@@ -32,7 +32,7 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
   return text;
 }
 
-/// Text to a program whose instances and ops are not checked yet.
+/// Loads a program whose instances and ops are not checked yet.
 Expected<std::unique_ptr<Program>> loadedProgram(const CompileOptions &options, StringRef targetKind,
                                                  SourceManager &sources, DiagnosticEngine &diags) {
   ProgramOptions programOptions;
@@ -54,7 +54,7 @@ Expected<std::unique_ptr<Program>> loadedProgram(const CompileOptions &options, 
   return program;
 }
 
-/// Text to a program in which every instance and op is checked; null when `diags` has errors.
+/// Loads a program and checks every instance and op. Returns null if `diags` has errors.
 Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options, StringRef targetKind,
                                                   SourceManager &sources, DiagnosticEngine &diags) {
   auto program = loadedProgram(options, targetKind, sources, diags);
@@ -67,7 +67,8 @@ Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options,
   return std::move(*program);
 }
 
-/// CPUs and GPUs each see the source with their own `target`: they may have other instances.
+/// Splits targets by kind. CPUs and GPUs each see the source with their own `target`, so they may have different
+/// instances.
 std::vector<BuildTargets> kindsOf(const BuildTargets &targets) {
   std::vector<BuildTargets> kinds;
   if (!targets.cpus.empty() || !targets.hasGpu()) {
@@ -83,7 +84,7 @@ std::vector<BuildTargets> kindsOf(const BuildTargets &targets) {
 
 StringRef nameOfKind(const BuildTargets &kind) { return kind.hasGpu() ? "gpu" : "cpu"; }
 
-/// The rows of tuning tables that the command line names, for instances that are there.
+/// Adds the rows of tuning tables that the command line names, for existing instances.
 Error addTuning(PackageContents &contents, const CompileOptions &options, const Remark &remark) {
   std::vector<std::string> files = findTuning(options.inputs), notes;
   append_range(files, options.tuning);
@@ -100,8 +101,8 @@ Error addTuning(PackageContents &contents, const CompileOptions &options, const 
   return Error::success();
 }
 
-/// Says which kernels of the named sources are left out, since no op launches them on any target. What others import
-/// may well have more than they use.
+/// Notes which kernels of the named sources are omitted, because no op launches them on any target. Imported modules
+/// may well have unused kernels.
 void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
   if (programs.front()->ops().empty())
     return remark("the package has no op, so that nothing of it can be called: @register.op makes a function one");
@@ -117,10 +118,10 @@ void remarkOnKernels(ArrayRef<std::unique_ptr<Program>> programs, const SourceMa
     remark("left out, since no op launches them for these targets: " + join(idle, ", "));
 }
 
-/// Says which launches no call can use on any target.
+/// Notes which launches no call can use on any target.
 void remarkOnLaunches(ArrayRef<std::unique_ptr<Program>> programs, const SourceManager &sources, const Remark &remark) {
   auto placesIn = [&](const Program &program) {
-    std::map<std::string, IdleLaunch> places; // what two programs read has other ranges in each
+    std::map<std::string, IdleLaunch> places; // both programs read the sources, with different ranges
     for (const IdleLaunch &launch : program.idleLaunches())
       places.emplace(sources.describe(launch.range), launch);
     return places;
@@ -151,7 +152,7 @@ Expected<std::optional<std::string>> makePackage(const CompileOptions &options, 
   if (!targets)
     return targets.takeError();
 
-  // Text -> a program without open questions.
+  // Text -> checked program.
   std::vector<BuildTargets> kinds = kindsOf(*targets);
   std::vector<std::unique_ptr<Program>> programs;
   PackageContents contents;
@@ -232,7 +233,7 @@ Expected<std::optional<std::string>> stageText(const CompileOptions &options, St
   llvm_unreachable("a stage without a printer");
 }
 
-/// What `make` gives; an error where it fails in the midst of it.
+/// Returns the result of `make`, or an error if it crashes.
 template <typename Make> auto guarded(const CompileOptions &options, Make make) -> decltype(make()) {
   std::optional<decltype(make())> made;
   if (std::optional<std::string> failure = failureOf([&] { made.emplace(make()); }))

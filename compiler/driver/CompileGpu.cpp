@@ -1,4 +1,4 @@
-// Kernel variants to machine code and PTX for GPUs.
+// Compiles kernel variants to machine code and PTX for GPUs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileGpu.h"
 #include "compiler/codegen/nvptx/Disassemble.h"
@@ -69,7 +69,7 @@ std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
   return packed;
 }
 
-/// Whether something is copied to shared memory steps ahead.
+/// Returns whether ring buffers in shared memory are loaded some steps ahead.
 bool hasRings(tile::KernelOp laidOut) {
   return laidOut
       .walk([](mlir::Operation *op) {
@@ -105,7 +105,7 @@ unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kg
   return std::max(1u, model.residentCtas(launch.threads, registers, launch.shared));
 }
 
-/// `report`: what ptxas said; null where it was not asked.
+/// Describes a launch for the package. `report` is the report of ptxas; null if ptxas was not run.
 PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const KernelReport *report) {
   const kgpu::Launch &launch = compiled.launch;
   PackedLaunch result;
@@ -123,7 +123,7 @@ PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compi
   return result;
 }
 
-/// A launch that was not taken.
+/// A rejected launch.
 struct Refused {
   kgpu::Launch launch;
   std::string why;
@@ -134,10 +134,10 @@ struct Choice {
   Cubin cubin;
   std::string remark;
   kgpu::Launch asked;           ///< the launch before the kernel was laid out
-  std::vector<Refused> refused; ///< before it
+  std::vector<Refused> refused; ///< rejected before it
 };
 
-/// "384 threads, 2 blocks on a multiprocessor, two roles"
+/// Describes a launch: "384 threads, 2 blocks on a multiprocessor, two roles".
 std::string describe(const kgpu::Launch &launch) {
   std::string text = std::to_string(launch.threads) + " threads";
   if (launch.cluster > 1)
@@ -155,7 +155,7 @@ std::string describe(const kgpu::Launch &launch) {
   return text;
 }
 
-/// What the lint says of one kernel, without its symbol.
+/// Returns a complaint of the lint about one kernel, without the kernel's symbol.
 std::string withoutSymbol(std::string why, StringRef symbol) {
   auto replaceAll = [&](const std::string &from, StringRef to) {
     for (size_t at = why.find(from); at != std::string::npos; at = why.find(from, at + to.size()))
@@ -166,7 +166,8 @@ std::string withoutSymbol(std::string why, StringRef symbol) {
   return why;
 }
 
-/// What the code does without. `asked`: its launch before the kernel was laid out.
+/// Records the hints that the code does not follow, and rejected launches. `asked` is the launch before the kernel was
+/// laid out.
 void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled,
                 const kgpu::Launch &asked, unsigned resident, std::vector<Refused> refused) {
   for (Refused &one : refused)
@@ -184,18 +185,18 @@ void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, con
         {describe(one.launch), one.why, one.launch.consumers != 0 && compiled.launch.consumers == 0});
 }
 
-/// Variants that take what the faster ones do not: they must exist.
+/// Returns whether a variant accepts arguments that the faster variants do not, so that it must exist.
 bool isGeneral(tile::KernelOp kernel) { return kernel.getVariant() == "any" || kernel.getVariant() == "unit"; }
 
-/// Products of warps take ptxas a third longer at -O3; other kernels become the same at both levels. Measured on an
-/// H200, products of single elements (`unit`, `any`) are 7 % faster for it, those of vectors are not.
+/// Returns the effort of ptxas. -O3 takes a third longer for warp-level products, and gives equal code for other
+/// kernels. On an H200, -O3 makes products of single elements (`unit`, `any`) 7 % faster, but not vectorised ones.
 Ptxas::Effort effortFor(tile::KernelOp kernel, unsigned optLevel) {
   if (optLevel == 0)
     return Ptxas::Effort::Least;
   return kernel.getVariant() == "vector64" ? Ptxas::Effort::Less : Ptxas::Effort::Most;
 }
 
-/// Bytes of registers and arrays in local memory; nothing when ptxas complains about more than that.
+/// Returns the bytes of registers and arrays in local memory; nothing if ptxas complains about anything else.
 std::optional<unsigned> localBytes(const PtxasReport &report) {
   if (!report.warnings.empty())
     return std::nullopt;
@@ -205,8 +206,8 @@ std::optional<unsigned> localBytes(const PtxasReport &report) {
   return bytes;
 }
 
-/// Where a launch can fail for want of room, the number of the first one behind it, of the same roles, that asks for
-/// less of the kernel's hints.
+/// For a launch that can fail for lack of space, returns the number of the next launch with the same roles that follows
+/// fewer hints.
 std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetModel &target,
                                     ArrayRef<kgpu::Launch> launches, unsigned number) {
   const kgpu::Launch &asking = launches[number];
@@ -220,9 +221,9 @@ std::optional<unsigned> withoutHint(tile::KernelOp kernel, const kgpu::TargetMod
   return std::nullopt;
 }
 
-/// The first error while it lives, without its place.
+/// Collects the first error of its lifetime, without its place.
 struct FirstError {
-  /// `keeps`: others do not hear of it.
+  /// If `keeps` is set, other handlers do not receive the errors.
   FirstError(mlir::MLIRContext *context, bool keeps)
       : handler(context, [this, keeps](mlir::Diagnostic &diagnostic) {
           if (!keeps)
@@ -235,7 +236,7 @@ struct FirstError {
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// The first candidate that ptxas likes.
+/// Returns the first candidate without complaints of ptxas.
 Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow,
                         Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
@@ -243,7 +244,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
   if (others == Others::Serve && kgpu::multipliesBytesByWarps(kernel, *kgpu::findTarget(chip)))
     return createStringError(
         "warpgroups multiply 8-bit elements only where they are contiguous along what is summed over");
-  // Without alternatives they are taken as wishes, for chips and variants that can.
+  // Without alternatives these are wishes, for the chips and variants that support them.
   for (auto *whyNot : {kgpu::whyNoCluster, kgpu::whyNotDynamic})
     if (std::optional<std::string> why =
             others == Others::Serve ? whyNot(kernel, *kgpu::findTarget(chip)) : std::nullopt)
@@ -252,7 +253,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);
   std::vector<Refused> refused;
-  size_t numberOfLightest = 0; // among the refused
+  size_t numberOfLightest = 0; // among the rejected launches
   std::optional<Choice> lightest;
   unsigned fewest = std::numeric_limits<unsigned>::max();
   for (unsigned candidate = 0; candidate < launches.size(); ++candidate) {
@@ -263,7 +264,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
     auto compiled = compileLaunch(kernel, chip, launches[candidate], optLevel);
     if (!compiled && next &&
-        !why.text.empty()) { // as hints that make registers spill, one for which there is no room is a wish
+        !why.text.empty()) { // a hint without enough space is a wish, like hints that make registers spill
       consumeError(compiled.takeError());
       refused.push_back({launches[candidate], why.text});
       candidate = *next - 1;
@@ -274,7 +275,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel, optLevel));
     if (!cubin)
       return cubin.takeError();
-    // Who asks for no optimisation wants the build to be fast, not the code.
+    // Without optimisation, build time matters more than the code.
     std::vector<std::string> complaints = optLevel == 0 ? std::vector<std::string>() : lint(cubin->report);
     if (complaints.empty())
       return Choice{std::move(*compiled), std::move(*cubin), {}, launches[candidate], std::move(refused)};
@@ -310,7 +311,7 @@ void addReports(GpuCode &code, lower::nvvm::ReportTexts &reports) {
 
 } // namespace
 
-/// What the cost model at run time asks about a machine.
+/// Adds the rates of a machine that the cost model needs at run time.
 static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch) {
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
   kgpu::Throughput most = kgpu::throughput(kernel, model, launch);
@@ -381,7 +382,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
   return code;
 }
 
-/// One kernel as text at a stage before machine code.
+/// Returns one kernel as text at a stage before machine code.
 static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip, unsigned optLevel, Stage stage) {
   Module module = layOut(kernel, chip, 0);
   std::string symbol = kernel.getSymName().str();

@@ -1,4 +1,4 @@
-// Kernel variants to machine code and PTX for GPUs.
+// Compiles kernel variants to machine code and PTX for GPUs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/nvptx/Ptxas.h"
@@ -8,29 +8,30 @@
 
 namespace kpkg::compiler {
 
-/// One variant for one chip.
+/// The code of one variant for one chip.
 struct GpuCode {
   PackedLaunch launch;
-  double flopsPerCycle = 0, flopsPerCycleAlone = 0, bytesPerCycle = 0; ///< of a multiprocessor, at most
-  unsigned resident = 1;                                               ///< CTAs that a multiprocessor holds at once
-  std::optional<unsigned> sharedCoordinate; ///< along which a cluster's CTAs take tiles together
+  double flopsPerCycle = 0, flopsPerCycleAlone = 0, bytesPerCycle = 0; ///< maximum of a multiprocessor
+  unsigned resident = 1;                                               ///< CTAs that are resident on a multiprocessor
+  std::optional<unsigned> sharedCoordinate; ///< along which a cluster's CTAs process tiles together
   PackedObject object;
-  std::string ptx;                          ///< what ptxas made the machine code of
-  std::vector<std::string> asserts, prints; ///< messages and formats by the numbers that the code reports
-  std::string remark;                       ///< why the code is slow; or empty
-  std::string target;                       ///< as the manifest names it: "sm_90a", or "compute_80" for PTX
+  std::string ptx;                          ///< the PTX from which ptxas made the machine code
+  std::vector<std::string> asserts, prints; ///< messages and formats, by the numbers that the code reports
+  std::string remark;                       ///< why the code is slow, or empty
+  std::string target;                       ///< in the manifest: "sm_90a", or "compute_80" for PTX
 };
 
-/// What becomes of a kernel none of whose launches is free of spills, stack and warnings.
+/// What to do with a kernel none of whose launches is free of spills, stack and warnings.
 enum class SlowCode {
   Refuse,
-  Accept, ///< the launch that spills least is taken: for tests, where only the results count
+  Accept, ///< uses the launch with the fewest spills: for tests, where only results matter
 };
 
-/// Whether a kernel has alternatives that can serve in its place.
+/// Whether a kernel has alternatives that can replace it.
 enum class Others { None, Serve };
 
-/// No launch of a kernel runs at full speed. The message says what each suffers from; `brief` what the last one does.
+/// Error: no launch of a kernel runs at full speed. The message gives the problem of each launch; `brief` gives that of
+/// the last one.
 class NoFastLaunch : public llvm::ErrorInfo<NoFastLaunch, llvm::StringError> {
 public:
   NoFastLaunch(const std::string &message, std::string brief)
@@ -39,18 +40,22 @@ public:
   static char ID;
 };
 
-/// Tries the kernel's launches in their order until ptxas makes code without spills, stack or warnings, so the first
-/// that is as fast as it was written is taken. When none is, the variants for any strides get the code that spills
-/// least, with a remark, so that such arguments work at all; for the others the error is a NoFastLaunch. Where a
-/// product has launches with roles, those without are much slower, and are not tried when others serve; nor are
-/// products whose accumulators leave few registers for operands, or that cannot be given out to the clusters that they
-/// ask for. Without optimisation the first launch is taken, however fast. `kernel` is at tile level and stays as it is.
-/// Errors of the lowering itself go to the context's diagnostics.
+/// Tries the kernel's launches in order, and uses the first one that ptxas compiles without spills, stack or warnings.
+///
+/// If none compiles so, variants for any strides use the code with the fewest spills, with a remark, so that such
+/// arguments work at all. Other variants return a NoFastLaunch.
+///
+/// If a product has launches with roles, those without roles are much slower, and are not tried if alternatives can
+/// replace the kernel. The same holds for products whose accumulators leave few registers for operands, and for those
+/// that cannot be scheduled on the clusters that they request.
+///
+/// Without optimisation the first launch is used, at any speed. `kernel` is at tile level and is not changed. Errors of
+/// the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas,
                                        unsigned optLevel, SlowCode slow = SlowCode::Refuse,
                                        Others others = Others::None);
 
-/// The code of a variant, or why there is none, in full and in short.
+/// The code of a variant, or the reason why there is none, in full and in short.
 struct GpuAttempt {
   std::optional<GpuCode> code;
   std::string why, brief;
@@ -58,14 +63,15 @@ struct GpuAttempt {
 };
 GpuAttempt attemptOf(llvm::Expected<GpuCode> made);
 
-/// PTX of the first launch, which the driver compiles for `chip` and later ones.
+/// Returns the PTX of the first launch, which the driver compiles for `chip` and newer chips.
 llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, unsigned optLevel);
-/// The PTX of which `code` was made, in its place.
+/// Returns the PTX from which `code` was made, as code of its own.
 GpuCode asPackedPtx(const GpuCode &code, llvm::StringRef chip, llvm::StringRef symbol);
 
-/// A stage between the laid-out kernel and its PTX (Kgpu, Gpu, Nvvm, Llvm or Ptx) as text, of the first launch.
+/// Returns a stage between the laid-out kernel and its PTX (Kgpu, Gpu, Nvvm, Llvm or Ptx) as text, for the first
+/// launch.
 llvm::Expected<std::string> stageText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel, Stage stage);
-/// Machine code as text, of the launch that compileForChip takes; needs ptxas and a disassembler.
+/// Returns machine code as text, for the launch that compileForChip uses. Needs ptxas and a disassembler.
 llvm::Expected<std::string> sassText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel);
 
 } // namespace kpkg::compiler

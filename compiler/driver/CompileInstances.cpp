@@ -1,4 +1,5 @@
-// Kernel instances to machine code, in parallel: each instance is a job, generated once and lowered for each target.
+// Compiles kernel instances to machine code, in parallel: each instance is a job, generated once and lowered for each
+// target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/CompileGpu.h"
@@ -39,12 +40,12 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
   return context;
 }
 
-/// The error, and behind it what MLIR has reported, if anything.
+/// Returns the error, followed by MLIR's reports if there are any.
 std::string withReports(Error error, const IrMessages &messages) {
   return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
 }
 
-/// Tile IR of one or more instances, simplified.
+/// Returns the simplified tile IR of one or more instances.
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
                                                  ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
   auto module = generateKernels(program, sources, instances, context);
@@ -58,7 +59,7 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const S
   return module;
 }
 
-/// The same in all variants.
+/// Returns the simplified tile IR of all variants of the instances.
 mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
                                                ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
                                                tile::VariantKind kind) {
@@ -68,9 +69,9 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
   return module;
 }
 
-/// Of a core: two multiply-adds of float32 vectors in a cycle are what most have.
+/// FLOPs per cycle of a core: most have two vector FMAs of float32 per cycle.
 double flopsPerCycle(const CpuTarget &target) { return 2 * 2 * double(target.lanes()); }
-/// That reach a core from the caches behind its own, on most.
+/// Bytes per cycle that a core loads from the shared caches, on most CPUs.
 constexpr double kHostBytesPerCycle = 16;
 
 /// Adds the CPU code of one instance to `result`.
@@ -112,10 +113,11 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   }
 }
 
-/// What the manifest calls PTX for a chip.
+/// Returns the manifest's name for PTX of a chip.
 std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRef("sm_").size()).str(); }
 
-/// A cluster whose CTAs take tiles together along a coordinate takes them as one: for who launches it, that is a tile.
+/// Counts tiles by clusters. A cluster whose CTAs process tiles together along a coordinate counts as one tile for the
+/// launch.
 void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coordinate) {
   tile::ForTilesOp loop;
   kernel.walk([&](tile::ForTilesOp op) { loop = op; });
@@ -132,26 +134,26 @@ void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coo
       term.count *= packed.launch->cluster;
 }
 
-/// What an instance is among its alternatives.
+/// The role of an instance among its alternatives.
 struct Role {
-  bool hasOthers;  ///< it is one of several
-  bool isLast;     ///< none after it serves
-  bool isGeneral;  ///< it has the variants that others lack
-  bool hasVectors; ///< it has the variants for vectors
+  bool hasOthers;  ///< there are several alternatives
+  bool isLast;     ///< no later alternative can replace it
+  bool isGeneral;  ///< it has the variants that the others lack
+  bool hasVectors; ///< it has vectorised variants
 };
 
-/// Takes out the variants that other instances have for all.
+/// Erases the variants that other instances provide for all.
 void eraseServed(mlir::ModuleOp variants, Role role) {
   SmallVector<tile::KernelOp> kernels(variants.getOps<tile::KernelOp>());
   if (none_of(kernels, [](tile::KernelOp kernel) { return isForVectors(*kernel.getVariant()); }))
-    return; // the general ones are all there are
+    return; // there are only general variants
   for (tile::KernelOp kernel : kernels)
     if (isForVectors(*kernel.getVariant()) ? role.isGeneral && !role.hasVectors : !role.isGeneral)
       kernel.erase();
 }
 
-/// Adds the GPU code of one instance. A variant for special facts that no launch compiles at full speed is left out;
-/// one must remain for each chip.
+/// Adds the GPU code of one instance. A specialised variant without a launch at full speed is left out. One variant
+/// must remain for each chip.
 void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets,
                     const Ptxas *ptxas, unsigned optLevel, Role role, const IrMessages &messages, JobResult &result) {
   if (!targets.hasGpu())
@@ -161,7 +163,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   eraseServed(*module, role);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
-    std::vector<std::string> reasons; // each once: often they are the same for all variants
+    std::vector<std::string> reasons; // each once: they are often equal for all variants
     std::vector<VariantNote> notes;
     for (auto kernel : module->getOps<tile::KernelOp>()) {
       std::string variant = kernel.getVariant().value_or("").str();
@@ -202,7 +204,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     else
       append_range(result.notes, notes);
   };
-  // A package often has PTX of a chip beside its machine code: the same work.
+  // Packages often have machine code and PTX for the same chip, which is compiled once.
   std::map<std::pair<std::string, std::string>, GpuAttempt> done;
   auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> const GpuAttempt & {
     auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
@@ -226,7 +228,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
     });
 }
 
-/// The result of an instance that has code for no target.
+/// Returns the result of an instance without code for any target.
 JobResult failedEverywhere(const BuildTargets &targets, const std::string &why) {
   JobResult result;
   for (const CpuTarget *target : targets.cpus) {
@@ -256,8 +258,8 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
   return result;
 }
 
-/// The instances that the package is for: those of kernels that no op launches could never run. Without any op the
-/// package is for those who look at the code.
+/// Returns the instances to compile. Kernels that no op launches could never run. A package without ops is for
+/// inspecting the code, and has all.
 std::vector<InstanceRef> launchedInstances(const Program &program) {
   std::vector<InstanceRef> refs = checkedInstances(program);
   if (!program.ops().empty())
@@ -265,7 +267,7 @@ std::vector<InstanceRef> launchedInstances(const Program &program) {
   return refs;
 }
 
-/// The tile IR of these instances, without variants: what a later kpkg can compile for another target.
+/// Returns the tile IR of these instances, without variants. A later kpkg can compile it for another target.
 Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources) {
   auto context = makeContext();
   IrMessages messages(*context);
@@ -274,7 +276,7 @@ Expected<std::string> writeTileBytecode(const Program &program, const SourceMana
     return createStringError("%s", messages.text().c_str());
   std::string bytes;
   raw_string_ostream stream(bytes);
-  // Locations name files of the machine that builds; the package must not depend on it.
+  // Locations contain file names of the build machine, on which the package must not depend.
   mlir::PassManager passes(context.get());
   passes.addPass(mlir::createStripDebugInfoPass());
   if (failed(passes.run(*module)) ||
@@ -334,7 +336,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       if (result.objects[t])
         objects.push_back(std::move(*result.objects[t]));
     if (objects.empty())
-      continue; // a package of ops that launch nothing
+      continue; // a package of ops without launches
     auto linked = linkObjects(objects, *targets.cpus[t]);
     if (!linked)
       return linked.takeError();
@@ -396,7 +398,7 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
   if (text)
     return text;
   std::string why = withReports(text.takeError(), messages);
-  if (stage == Stage::Sass) // by tools, which may be absent
+  if (stage == Stage::Sass) // needs tools that may be absent
     return createStringError(why);
   return make_error<KernelRefused>(why);
 }

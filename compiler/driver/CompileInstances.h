@@ -1,4 +1,4 @@
-// Kernel instances to machine code, in parallel.
+// Compiles kernel instances to machine code, in parallel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/driver/Compile.h"
@@ -11,7 +11,7 @@ struct CompiledInstances {
   std::vector<PackedInstance> instances;
   std::vector<PackedObject> objects;
   std::string tileBytecode;
-  /// What the user should know: variants that were left out, a tool that is missing.
+  /// Notes for the user: omitted variants, a missing tool.
   std::vector<std::string> notes;
 };
 
@@ -21,13 +21,13 @@ llvm::Expected<CompiledInstances> compileInstances(const Program &program, const
                                                    const BuildTargets &targets, unsigned optLevel, unsigned jobs,
                                                    const Progress &progress);
 
-/// All instances before any target: tile IR as text.
+/// Returns all instances before target-specific lowering: tile IR as text.
 llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources);
-/// All instances as optimised LLVM IR for one target.
+/// Returns all instances as optimised LLVM IR for one target.
 llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
                                      const lower::cpu::CpuTarget &target, unsigned optLevel);
 
-/// All instances for one GPU chip at a stage from laid-out kernels to machine code.
+/// Returns all instances for one GPU chip at a stage from laid-out kernels to machine code.
 llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip,
                                     unsigned optLevel, Stage stage);
 

@@ -1,4 +1,4 @@
-// What a package's manifest says of an instance: facts, dtypes, cost.
+// Describes an instance for the manifest: facts, dtypes, cost.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DropAlternatives.h"
@@ -11,7 +11,7 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// Facts that the kernel's argument types state.
+/// Returns the facts in the kernel's argument types.
 std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
   std::vector<PackedFact> facts;
   for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
@@ -29,7 +29,7 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
   return dtypes;
 }
 
-/// Sums of floats depend on the order in which blocks add to them.
+/// Returns whether results are deterministic. Float sums depend on the order in which blocks add to them.
 bool isDeterministic(tile::KernelOp kernel) {
   mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
     auto atomic = dyn_cast<tile::AtomicOp>(op);

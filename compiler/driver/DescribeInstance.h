@@ -1,4 +1,4 @@
-// What a package's manifest says of an instance.
+// Describes an instance for the manifest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/irgen/Generate.h"
@@ -7,7 +7,7 @@
 
 namespace kpkg::compiler {
 
-/// What the manifest says of a variant, without what depends on the target.
+/// Returns the manifest's description of a variant, without the properties that depend on the target.
 PackedInstance describeInstance(tile::KernelOp kernel, const Program &program, InstanceRef instance);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// What compiling one instance left, and which alternatives a target does without.
+// Drops the alternatives that a target does not need.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DropAlternatives.h"
 #include "compiler/source/Source.h"
@@ -22,7 +22,7 @@ bool hasAlternatives(const KernelRecord &kernel) {
   return any_of(kernel.parameters, [](const KernelParameter &parameter) { return parameter.isTuned; });
 }
 
-/// What the alternatives of an instance have in common.
+/// Returns a key that the alternatives of an instance share.
 static std::string groupOf(const Program &program, InstanceRef ref) {
   const KernelRecord &kernel = program.kernels()[ref.kernel];
   std::string text = kernel.name;
@@ -69,7 +69,7 @@ static bool fails(const JobResult &result, StringRef target) {
   return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
 }
 
-/// A kernel of the source that a target has no code for: what it is and where, and why.
+/// Returns the error for a kernel that has no code for a target: the kernel, its place, and the reason.
 static Error refuse(const Program &program, const SourceManager &sources, InstanceRef ref, const std::string &why) {
   return make_error<KernelRefused>(sources.describe(program.kernels()[ref.kernel].range) + ": in " +
                                    title(program, ref) + ": " + why);
@@ -116,7 +116,7 @@ static std::string whyLeftOut(const JobResult &result, StringRef target) {
   return text;
 }
 
-/// Only one alternative has the variant for any arguments. Where `@tune(general=)` says that none has, launches were
+/// Checks that an alternative has the variant for any arguments. If `@tune(general=)` excludes all, launches were
 /// proven to find others.
 static Error checkGeneral(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs,
                           ArrayRef<JobResult> results, ArrayRef<size_t> group) {
@@ -140,7 +140,7 @@ Error dropAlternatives(const Program &program, const SourceManager &sources, Arr
   std::map<std::string, std::vector<size_t>> groups;
   for (auto [i, ref] : enumerate(refs))
     groups[groupOf(program, ref)].push_back(i);
-  // In the order of the instances, so that the error is always the same one.
+  // Proceeds in the order of instances, so that the error is always the same.
   for (auto [i, ref] : enumerate(refs)) {
     const std::vector<size_t> &group = groups[groupOf(program, ref)];
     if (group.front() != i)

@@ -1,4 +1,4 @@
-// What a build says of hints and launches that GPU code does without.
+// Writes notes on hints and launches that GPU code does not follow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/DropAlternatives.h"
@@ -21,7 +21,7 @@ namespace {
 
 std::string nameOf(StringRef hint) { return hint.split('=').first.str(); }
 
-/// What one line says.
+/// The contents of one line.
 struct Finding {
   size_t kernel = 0;
   std::string what, why, example; ///< of the first instance
@@ -77,7 +77,7 @@ private:
   }
 
   void addFindings(const PackedInstance &instance) {
-    MapVector<StringRef, std::string> hintsOf; // by the reason
+    MapVector<StringRef, std::string> hintsOf; // by reason
     for (const PackedDroppedHint &hint : instance.launch->dropped)
       if (hint.isForWantOfRoom || !honoured.count({instance.kernel, nameOf(hint.hint)})) {
         std::string &hints = hintsOf[hint.why];

@@ -1,4 +1,4 @@
-// What a build says of hints and launches that GPU code does without.
+// Writes notes on hints and launches that GPU code does not follow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Program.h"
@@ -8,13 +8,18 @@
 
 namespace kpkg::compiler {
 
-/// Whether GPU code of this variant is for contiguous, aligned arguments with 32-bit offsets: the fastest.
+/// Returns whether GPU code of this variant is for contiguous, aligned arguments with 32-bit offsets, which is the
+/// fastest.
 bool isForVectors(llvm::StringRef variant);
 
-/// A line for each kernel, hint and reason, with the place, how many of its instances lack the hint, and one of them;
-/// the same for products that warpgroups could have computed, had ptxas not refused that launch. Of the variants of an
-/// instance those for vectors count, where it has such. A hint that means nothing for an instance is left out where
-/// another instance of the kernel has it: lists of one decorator serve dtypes and chips that differ in what they can.
+/// Returns a line for each kernel, hint and reason: the place, how many of its instances do not follow the hint, and
+/// one of them.
+///
+/// There are also lines for products that warpgroups could have computed if ptxas had accepted that launch. Only
+/// vectorised variants of an instance count, if it has some.
+///
+/// A hint without meaning for an instance is omitted if another instance of the kernel follows it. Lists of one
+/// decorator are for dtypes and chips with different features.
 std::vector<std::string> notesOnHints(const Program &program, const SourceManager &sources,
                                       llvm::ArrayRef<PackedInstance> instances);
 

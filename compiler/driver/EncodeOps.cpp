@@ -1,4 +1,4 @@
-// Ops to plan bytecode.
+// Compiles ops to plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/EncodeOps.h"
 #include "compiler/driver/IrMessages.h"
@@ -24,7 +24,7 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
   return context;
 }
 
-/// The plans of all ops, simplified.
+/// Returns the simplified plans of all ops.
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const SourceManager &sources,
                                                 mlir::MLIRContext &context) {
   auto module = generateOps(program, sources, context);
@@ -38,8 +38,8 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
   return module;
 }
 
-/// Windows that a tensor map walks over are numbers of the launch: whether a driver makes such a map is asked when a
-/// call is planned.
+/// Returns the arguments that describe windows of tensor maps. They are decisive: planning a call tests whether the
+/// driver can create such a map.
 KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstance> instances) {
   KernelArguments arguments;
   for (const PackedInstance &instance : instances)
@@ -52,7 +52,8 @@ KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstan
   return arguments;
 }
 
-/// By numbers that formulas of alternatives ask for, one of these is chosen when a call is planned.
+/// Adds the arguments in cost formulas of alternatives. They are decisive, because planning a call chooses an
+/// alternative by them.
 void addArgumentsOfEstimates(const Program &program, ArrayRef<PackedInstance> instances, KernelArguments &arguments) {
   for (const PackedInstance &instance : instances)
     if (instance.work)

@@ -1,4 +1,4 @@
-// Runs parts of the compiler so that what aborts them is a message.
+// Runs parts of the compiler so that crashes become messages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Guard.h"
 #include "mlir/Pass/Pass.h"
@@ -13,7 +13,7 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// Name of the pass that runs on this thread; empty between passes.
+/// The name of the pass that runs on this thread; empty between passes.
 std::string &currentPass() {
   thread_local std::string name;
   return name;

@@ -1,4 +1,4 @@
-// Failures of the compiler itself as messages: no source text may end the process.
+// Turns failures of the compiler itself into messages: no source text may end the process.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Pass/PassManager.h"
@@ -8,14 +8,14 @@
 
 namespace kpkg::compiler {
 
-/// Runs `body`; nothing where it returns. Where it aborts or crashes, says in which pass, which `tracePasses` tells,
-/// and what to do; the memory that it had is lost then. Threads may run guarded bodies at the same time.
+/// Runs `body`, and returns nothing if it completes. If it aborts or crashes, returns a message with the pass, which
+/// `tracePasses` records, and advice. Its memory then leaks. Threads may run guarded bodies concurrently.
 std::optional<std::string> failureOf(llvm::function_ref<void()> body);
 
-/// Lets a failure say which pass of this manager ran on its thread.
+/// Records the running pass of this manager for failures on its thread.
 void tracePasses(mlir::PassManager &passes);
 
-/// What an author can do about a failure for which the source is not to blame.
+/// Advice for a failure that is not the fault of the source.
 inline constexpr char kWayOut[] = "other tile sizes or another number of warps (@schedule(warps=)) may avoid it; it is "
                                   "an error of the compiler: please report it with this source and `kpkg --version`";
 

@@ -1,4 +1,4 @@
-// What the command line names: source files, targets.
+// Finds the source files and targets that the command line names.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Inputs.h"
 #include "compiler/source/Source.h"

@@ -1,4 +1,4 @@
-// The source files that the command line names.
+// Finds the source files that the command line names.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/pack/Package.h"
@@ -10,14 +10,14 @@ namespace kpkg::compiler {
 
 class SourceManager;
 
-/// Files as they are named; folders become the .k files below them, sorted. A name that does not exist, and a folder
-/// without sources, are errors.
+/// Returns the named files. Folders are replaced by the .k files below them, sorted. Missing names and folders without
+/// sources are errors.
 llvm::Expected<std::vector<std::string>> findSources(llvm::ArrayRef<std::string> inputs);
 
-/// Each `tuning.json` in the folders among them.
+/// Returns each `tuning.json` in the folders of `inputs`.
 std::vector<std::string> findTuning(llvm::ArrayRef<std::string> inputs);
 
-/// The sources that were read, by their file names; equal names are told apart by a number.
+/// Returns the sources that were read, by their file names. A number distinguishes equal names.
 std::vector<PackedSource> packedSources(const SourceManager &sources);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// Collects what MLIR reports, as text with the user's source positions.
+// Collects MLIR's reports as text with source positions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/IrMessages.h"
 #include "compiler/driver/Guard.h"
@@ -15,7 +15,8 @@ static std::string position(mlir::Location location) {
   return "";
 }
 
-/// Whether an error speaks of ops, which are none of the author's: those for authors name tiles and kernels.
+/// Returns whether an error mentions IR ops, which kernel authors do not know. Messages for authors name tiles and
+/// kernels.
 static bool speaksOfOps(llvm::StringRef text) { return text.starts_with("'") || text.contains("does not dominate"); }
 
 IrMessages::IrMessages(mlir::MLIRContext &context)
@@ -24,9 +25,9 @@ IrMessages::IrMessages(mlir::MLIRContext &context)
           return mlir::success();
         std::string text = "\n" + position(diagnostic.getLocation()) + diagnostic.str();
         for (mlir::Diagnostic &note : diagnostic.getNotes())
-          if (!llvm::StringRef(note.str()).starts_with("see current operation")) // IR says nothing to authors
+          if (!llvm::StringRef(note.str()).starts_with("see current operation")) // IR does not help authors
             text += "\n  " + position(note.getLocation()) + note.str();
-        if (collected.find(text) == std::string::npos) // variants fail for the same reason
+        if (collected.find(text) == std::string::npos) // variants often fail for the same reason
           collected += text;
         isOfCompiler = isOfCompiler || speaksOfOps(diagnostic.str());
         return mlir::success();

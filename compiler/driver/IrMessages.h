@@ -1,4 +1,4 @@
-// Collects what MLIR reports, as text with the user's source positions.
+// Collects MLIR's reports as text with source positions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/Diagnostics.h"
@@ -7,12 +7,12 @@
 
 namespace kpkg::compiler {
 
-/// While it lives, errors and their notes of `context` are kept instead of printed.
+/// During its lifetime, errors of `context` and their notes are collected instead of printed.
 class IrMessages {
 public:
   explicit IrMessages(mlir::MLIRContext &context);
-  /// The errors so far, one a line, and a way out where the compiler is to blame; never empty, so that a failure
-  /// without a message still says something.
+  /// Returns the errors so far, one per line, and advice if the compiler is at fault. Never empty, so that a failure
+  /// without a message still has a text.
   std::string text() const;
   bool isEmpty() const { return collected.empty(); }
 

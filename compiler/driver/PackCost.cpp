@@ -1,4 +1,4 @@
-// Cost formulas as the manifest has them.
+// Converts cost formulas to the manifest's format.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/PackCost.h"
 

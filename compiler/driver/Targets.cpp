@@ -1,4 +1,4 @@
-// What a package is built for: names of targets, and what this machine is.
+// Resolves names of targets, and detects the targets of this machine.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Targets.h"
 #include "compiler/diag/NearestName.h"
@@ -17,14 +17,14 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// Devices that people name, and their chips.
+/// Names of devices, and their chips.
 constexpr std::pair<StringLiteral, StringLiteral> deviceNames[] = {
     {"a100", "sm_80"},     {"a30", "sm_80"},      {"a10", "sm_86"},        {"a40", "sm_86"},    {"rtx3090", "sm_86"},
     {"rtxa6000", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},        {"l40s", "sm_89"},   {"rtx4090", "sm_89"},
     {"h100", "sm_90a"},    {"h200", "sm_90a"},    {"gh200", "sm_90a"},     {"b100", "sm_100a"}, {"b200", "sm_100a"},
     {"gb200", "sm_100a"},  {"rtx5090", "sm_120"}, {"rtxpro6000", "sm_120"}};
 
-/// The chip of a device that people name; empty for other words.
+/// Returns the chip of a named device; empty for other words.
 StringRef chipOfDevice(StringRef name) {
   for (const auto &[device, chip] : deviceNames)
     if (name.equals_insensitive(device))
@@ -32,10 +32,10 @@ StringRef chipOfDevice(StringRef name) {
   return "";
 }
 
-/// The oldest chip that PTX is written for: it runs on every later one.
+/// The oldest chip with PTX, which runs on every later chip.
 constexpr StringLiteral PtxChip = "sm_80";
 
-/// The best level of this processor, by the features that the levels stand for.
+/// Returns the highest level of this processor, by the features of each level.
 Expected<const lower::cpu::CpuTarget *> nativeCpu() {
   StringMap<bool> features = sys::getHostCPUFeatures();
   auto has = [&](std::initializer_list<const char *> names) {
@@ -58,7 +58,7 @@ Expected<const lower::cpu::CpuTarget *> nativeCpu() {
   return createStringError("this build has no target %s", isa.str().c_str());
 }
 
-/// The chip model that runs code for compute capability `major`.`minor` best, or empty.
+/// Returns the best chip model for code of compute capability `major`.`minor`, or an empty string.
 std::string chipOf(int major, int minor) {
   std::string number = std::to_string(major) + std::to_string(minor);
   for (const char *suffix : {"a", ""})
@@ -67,7 +67,7 @@ std::string chipOf(int major, int minor) {
   return "";
 }
 
-/// All names of targets that stand for themselves.
+/// Returns all names of targets that are not aliases.
 std::vector<std::string> targetNames(bool ofGpus) {
   std::vector<std::string> names;
   if (ofGpus)
@@ -79,13 +79,13 @@ std::vector<std::string> targetNames(bool ofGpus) {
   return names;
 }
 
-/// The number of "sm_86" or "sm_90a"; 0 of other words.
+/// Returns the number of "sm_86" or "sm_90a"; 0 for other words.
 unsigned numberOf(StringRef chip) {
   unsigned number = 0;
   return chip.consume_front("sm_") && !chip.consumeInteger(10, number) ? number : 0;
 }
 
-/// The served chip before and the one behind `number`, or one of them.
+/// Returns the supported chips before and after `number`, or one of them.
 std::string chipsAround(unsigned number) {
   std::string below, above;
   for (const kgpu::TargetModel &target : kgpu::allTargets())
@@ -129,7 +129,7 @@ std::string BuildTargets::str() const {
 }
 
 std::vector<std::string> nativeChips() {
-  // The driver's own functions: no toolkit is needed, and a machine without a driver simply has none.
+  // Calls the driver directly, so that no toolkit is needed. A machine without a driver has no GPUs.
   std::string error;
   std::string name = sys::Process::GetEnv("KPKG_CUDA_DRIVER").value_or("");
   sys::DynamicLibrary driver = sys::DynamicLibrary::getLibrary(name.empty() ? "libcuda.so.1" : name.c_str(), &error);

@@ -1,4 +1,4 @@
-// What a build says of variants of instances that are slow or left out.
+// Writes notes on variants that are slow or omitted.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/VariantNotes.h"
 #include "compiler/driver/DropAlternatives.h"
@@ -15,10 +15,10 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// Reasons of one kind that a line gives, each with an example.
+/// Limit of reasons of one kind in a line, each with an example.
 constexpr size_t mostReasons = 3;
 
-/// What the line of a kernel says of one kind.
+/// The contents of a kernel's line for one kind.
 struct Finding {
   size_t count = 0;
   std::set<std::string> targets;

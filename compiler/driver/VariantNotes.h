@@ -1,4 +1,4 @@
-// What a build says of variants of instances that are slow or left out.
+// Writes notes on variants that are slow or omitted.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Program.h"
@@ -11,24 +11,24 @@ namespace kpkg::compiler {
 
 struct VariantNote {
   enum Kind : uint8_t {
-    LeftOut,     ///< no launch is fast, or it cannot be done: more general variants or alternatives serve
-    Slow,        ///< there is code, which is slow
-    Outperformed ///< its code is slow, and that of an alternative is not
+    LeftOut,     ///< no fast launch, or unsupported: more general variants or alternatives replace it
+    Slow,        ///< its code is slow
+    Outperformed ///< its code is slow, and an alternative's is not
   } kind = LeftOut;
   std::string target;
-  std::string variant; ///< empty: all of them
+  std::string variant; ///< empty: all variants
   std::string why;
 };
 
-/// A line for each kernel, with its place: how many variants of its instances are left out and how many are slow, with
-/// an example of each of some reasons. `notes` has those of each of `refs`.
+/// Returns a line for each kernel with its place. The line has the numbers of omitted and slow variants, and an example
+/// for each of some reasons. `notes` has the notes of each of `refs`.
 std::vector<std::string> notesOnVariants(const Program &program, const SourceManager &sources,
                                          llvm::ArrayRef<InstanceRef> refs,
                                          llvm::ArrayRef<std::vector<VariantNote>> notes);
 
-/// What reasons that differ in numbers only have in common.
+/// Returns the text without numbers, to group reasons that differ only in these.
 std::string withoutNumbers(llvm::StringRef text);
-/// The text in one line.
+/// Returns the text on one line.
 std::string inOneLine(llvm::StringRef text);
 
 } // namespace kpkg::compiler

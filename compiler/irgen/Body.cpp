@@ -1,4 +1,4 @@
-// Variables and structured control flow: HIR to SSA and scf.
+// Converts variables and structured control flow from HIR to SSA and scf.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "compiler/source/Source.h"
@@ -14,7 +14,7 @@ namespace kpkg::compiler {
 using hir::Kind;
 
 namespace {
-/// Counts the mentions of each variable in a block and the blocks inside it; `onAssign` sees each assignment.
+/// Counts the mentions of each variable in a block and its nested blocks, and calls `onAssign` for each assignment.
 void visit(const hir::Block &block, llvm::SmallVectorImpl<unsigned> *mentions,
            llvm::function_ref<void(const hir::Local &)> onAssign) {
   for (const hir::Node *node : block.nodes) {
@@ -190,7 +190,7 @@ SmallVector<mlir::Value> Body::branch(mlir::Value condition, ArrayRef<unsigned> 
 
 void Body::ifNode(const hir::Node &node) {
   const hir::Block &thenRegion = *node.regions[0], &elseRegion = *node.regions[1];
-  // A variable of both branches alone could only be one that was declared outside: branches share no scope.
+  // Only a variable declared outside can occur in both branches, because branches share no scope.
   branch(
       at(node.operands[0]), assignedOutside({&thenRegion, &elseRegion}), {},
       [&] { return block(thenRegion), mlir::Value(); }, [&] { return block(elseRegion), mlir::Value(); },
@@ -212,7 +212,7 @@ void Body::forNode(const hir::Node &node) {
   Location loc = location(node.range);
   const hir::Block &body = *node.regions[0];
   SmallVector<unsigned> carried = assignedOutside({&body});
-  // The counter is the loop's own, even where the body assigns it.
+  // The loop has its own counter, even if the body assigns to it.
   llvm::erase(carried, node.local->id);
   SmallVector<mlir::Value> inits;
   for (unsigned id : carried)

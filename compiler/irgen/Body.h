@@ -1,5 +1,5 @@
-// What kernels and ops share on their way to IR: variables become SSA values, control flow becomes scf, scalars and
-// tiles arith.
+// Shared IR generation of kernels and ops: variables become SSA values, control flow becomes scf, scalars and tiles
+// become arith.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Hir.h"
@@ -12,13 +12,13 @@ namespace kpkg::compiler {
 
 class SourceManager;
 
-/// The place in the source as IR keeps it.
+/// Converts a source range to an IR location.
 mlir::Location locationOf(mlir::OpBuilder &builder, const SourceManager &sources, SourceRange range);
 
 /// Walks one HIR function and builds its body at the builder's insertion point.
 ///
-/// A variable is the list of values it takes: `variables` holds the current one. A region that assigns a variable of
-/// the outside yields it (scf.if) or carries it (scf.for, scf.while).
+/// A variable is the sequence of its values: `variables` holds the current one. A region that assigns to an outer
+/// variable yields it (scf.if) or carries it (scf.for, scf.while).
 class Body {
 public:
   Body(const hir::Function &function, const SourceManager &sources, mlir::OpBuilder builder);
@@ -32,17 +32,17 @@ protected:
   /// By the variable's id; null before its first assignment.
   llvm::SmallVector<mlir::Value> variables;
 
-  /// The IR type of a value of this type.
+  /// Returns the IR type of a value of this type.
   mlir::Type convert(const Type *type);
-  /// The IR type of one scalar.
+  /// Returns the IR type of one scalar.
   virtual mlir::Type element(DType dtype) = 0;
-  /// The IR types that only one side has (tensors, lists, views, ...).
+  /// Returns the IR types that only kernels or only ops have (tensors, lists, views, ...).
   virtual mlir::Type convertOther(const Type *type) = 0;
-  /// A constant that is neither scalar nor tile.
+  /// Creates a constant that is neither scalar nor tile.
   virtual mlir::Value constantOther(const Value &value, const Type *type, mlir::Location loc) = 0;
-  /// The value of a variable that no path has assigned; never used by a program that runs.
+  /// Returns the value of a variable that no path has assigned. Running programs never use it.
   virtual mlir::Value undefined(mlir::Type type, mlir::Location loc);
-  /// Every kind of node that is not control flow, variable, constant, or element by element. Null for nodes without a
+  /// Generates all nodes except control flow, variables, constants and elementwise nodes. Null for nodes without a
   /// result.
   virtual mlir::Value leaf(const hir::Node &node) = 0;
 
@@ -52,19 +52,18 @@ protected:
   mlir::Location location(SourceRange range);
   mlir::Value constant(const Value &value, const Type *type, mlir::Location loc);
 
-  /// BodyElementwise.cpp: a node whose result's element depends on the same element of its operands. Null when the kind
-  /// is another one.
+  /// BodyElementwise.cpp: generates elementwise nodes. Null for other kinds.
   mlir::Value elementwise(const hir::Node &node);
   mlir::Value cast(mlir::Value value, const Type *from, const Type *to, mlir::Location loc);
 
-  /// Runs `body` in a region, with the variables as they are now, and restores them. The builder stays where `body`
+  /// Runs `body` in a region with the current variables, and restores them afterwards. The builder stays where `body`
   /// left it.
   void inRegion(llvm::function_ref<void()> body);
-  /// Variables of the outside that `regions` of a node assign, ascending.
+  /// Returns the outer variables that `regions` of a node assign, ascending.
   llvm::SmallVector<unsigned> assignedOutside(llvm::ArrayRef<const hir::Block *> regions);
 
 private:
-  /// How often a variable is mentioned in the function: one that is mentioned in a single region only lives there.
+  /// How often the function mentions each variable. A variable whose mentions are all in one region is local to it.
   llvm::SmallVector<unsigned> mentions;
 
   void node(const hir::Node &node);
@@ -75,7 +74,7 @@ private:
   llvm::SmallVector<mlir::Value> branch(mlir::Value condition, llvm::ArrayRef<unsigned> assigned, mlir::Type extra,
                                         llvm::function_ref<mlir::Value()> thenBody,
                                         llvm::function_ref<mlir::Value()> elseBody, mlir::Location loc);
-  /// The current value, or an undefined one.
+  /// Returns the current value, or an undefined one.
   mlir::Value variable(unsigned id, mlir::Location loc);
 };
 

@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and conversions, element by element: HIR to arith and math.
+// Converts elementwise arithmetic, comparisons and conversions from HIR to arith and math.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,14 +11,14 @@ namespace kpkg::compiler {
 using hir::Kind;
 
 namespace {
-/// Builds for one element type. Tiles and scalars are built alike.
+/// Builds ops for one element type, for tiles and scalars alike.
 class Elementwise {
 public:
   Elementwise(OpBuilder &builder, Location loc, DType dtype) : builder(builder), loc(loc), dtype(dtype) {}
 
   template <typename Op, typename... Args> mlir::Value make(Args... args) { return Op::create(builder, loc, args...); }
 
-  /// The op for floats, for signed and for unsigned integers (Bool counts as unsigned).
+  /// Creates the op for floats, signed integers or unsigned integers (Bool counts as unsigned).
   template <typename FloatOp, typename SignedOp, typename UnsignedOp = SignedOp>
   mlir::Value pick(mlir::Value a, mlir::Value b) {
     if (isFloat(dtype))
@@ -44,14 +44,14 @@ public:
     return make<arith::CmpIOp>(isSigned(dtype) ? signeds : unsigneds, a, b);
   }
 
-  /// Python's `//`: rounds down.
+  /// Implements Python's `//`, which rounds down.
   mlir::Value floorDivide(mlir::Value a, mlir::Value b) {
     if (isFloat(dtype))
       return make<math::FloorOp>(make<arith::DivFOp>(a, b));
     return isSigned(dtype) ? make<arith::FloorDivSIOp>(a, b) : make<arith::DivUIOp>(a, b);
   }
 
-  /// Python's `%`: the sign of the divisor.
+  /// Implements Python's `%`, which has the sign of the divisor.
   mlir::Value remainder(mlir::Value a, mlir::Value b) {
     if (!isFloat(dtype) && !isSigned(dtype))
       return make<arith::RemUIOp>(a, b);
@@ -159,7 +159,7 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.make<math::CosOp>(a);
   case Kind::Tanh:
     return e.make<math::TanhOp>(a);
-  case Kind::Pow: // of Ints: an op of plans
+  case Kind::Pow: // of Ints: a plan op
     return isFloat(type->element) ? e.make<math::PowFOp>(a, b) : mlir::Value();
   case Kind::Erf:
     return e.make<math::ErfOp>(a);
@@ -197,7 +197,7 @@ mlir::Value Body::cast(mlir::Value value, const Type *from, const Type *to, Loca
   mlir::Type wide = getElementTypeOrSelf(value.getType()), narrow = getElementTypeOrSelf(type);
   auto make = [&]<typename Op>(Op *) -> mlir::Value { return Op::create(builder, loc, type, value); };
   if (to->element == DType::Bool) {
-    // Everything but zero is true.
+    // All values except zero are true.
     if (from->element == DType::Bool)
       return value;
     compiler::Value zero = isFloat(from->element) ? compiler::Value(0.0) : compiler::Value(int64_t(0));
@@ -213,14 +213,14 @@ mlir::Value Body::cast(mlir::Value value, const Type *from, const Type *to, Loca
         return make(static_cast<arith::ExtFOp *>(nullptr));
       if (after < before)
         return make(static_cast<arith::TruncFOp *>(nullptr));
-      // f16 and bf16, or the two f8: through f32, which holds both.
+      // Converts between f16 and bf16, or between the two f8 types, through f32, which holds both.
       mlir::Type middle = isa<RankedTensorType>(type)
                               ? mlir::Type(cast<RankedTensorType>(type).clone(builder.getF32Type()))
                               : mlir::Type(builder.getF32Type());
       value = arith::ExtFOp::create(builder, loc, middle, value);
       return make(static_cast<arith::TruncFOp *>(nullptr));
     }
-    // index has no conversion of its own: through i64.
+    // index has no conversion of its own, so it converts through i64.
     mlir::Type target = type;
     if (isa<IndexType>(narrow))
       target = isa<RankedTensorType>(type) ? mlir::Type(cast<RankedTensorType>(type).clone(builder.getI64Type()))

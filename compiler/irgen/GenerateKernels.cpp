@@ -1,4 +1,4 @@
-// Kernels to tile IR: one tile.kernel for each instance.
+// Generates tile IR: one tile.kernel for each instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "compiler/irgen/Generate.h"
@@ -63,14 +63,14 @@ public:
 
 private:
   tile::KernelOp kernel;
-  /// Combine and Scan by their node.
+  /// The ops of Combine and Scan nodes.
   llvm::DenseMap<const hir::Node *, Operation *> several;
 
   mlir::Type element(DType dtype) override { return deviceElement(builder, dtype); }
   mlir::Type convertOther(const Type *type) override { return deviceType(builder, type); }
   mlir::Value constantOther(const compiler::Value &, const Type *, Location) override {
     return {};
-  } // dtypes, strings: gone by now
+  } // dtypes, strings: resolved before
 
   mlir::Value leaf(const hir::Node &node) override {
     Location loc = location(node.range);
@@ -228,7 +228,7 @@ private:
     return isUnsigned ? tile::ArgReduceKind::UMin : tile::ArgReduceKind::Min;
   }
 
-  /// Fills the region of a reduction or scan by a function: its scalars are variables of the function.
+  /// Fills the region of a reduction or scan by a function, whose scalars are variables.
   void fillFunction(const hir::Node &node, Region &region, Location loc) {
     OpBuilder::InsertionGuard guard(builder);
     Block &body = region.front();

@@ -1,4 +1,4 @@
-// Ops to plan IR: one plan.func for each op of the program.
+// Generates plan IR: one plan.func for each op of the program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "compiler/irgen/Generate.h"
@@ -16,7 +16,7 @@ namespace kpkg::compiler {
 using hir::Kind;
 
 namespace {
-/// The host side has i64, f64 and i1: what a scalar argument of a kernel is narrowed to, the launch knows.
+/// Returns the host type: i64, f64 or i1. The launch narrows scalar arguments of kernels.
 mlir::Type hostElement(OpBuilder &builder, DType dtype) {
   if (dtype == DType::Bool)
     return builder.getI1Type();
@@ -29,7 +29,7 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
   case TypeKind::Scalar:
     return hostElement(builder, type->element);
   case TypeKind::Optional:
-    if (type->isOptionalFloat()) // an absent one is NaN, which callers cannot give
+    if (type->isOptionalFloat()) // absence is NaN, which callers cannot pass
       return builder.getF64Type();
     [[fallthrough]];
   case TypeKind::Tensor:
@@ -64,7 +64,7 @@ public:
 private:
   plan_ir::FuncOp func;
   const Program &program;
-  /// Results of calls of ops by their node.
+  /// The results of op calls, by node.
   llvm::DenseMap<const hir::Node *, plan_ir::CallOp> calls;
 
   mlir::Type element(DType dtype) override { return hostElement(builder, dtype); }
@@ -103,7 +103,7 @@ private:
 
 mlir::Value OpBody::leaf(const hir::Node &node) {
   Location loc = location(node.range);
-  if (node.kind == Kind::Pow) // of Ints, the one elementwise kind that only plans have
+  if (node.kind == Kind::Pow) // of Ints: the only elementwise kind that is special to plans
     return make<plan_ir::PowOp>(node);
   switch (node.kind) {
   case Kind::Parameter:

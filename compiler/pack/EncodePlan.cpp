@@ -1,4 +1,4 @@
-// Plan IR to plan bytecode: functions, control flow, calls and launches.
+// Encodes plan IR as plan bytecode: functions, control flow, calls and launches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/EncodePlan.h"
 #include "compiler/pack/PlanOpcodes.h"
@@ -17,11 +17,12 @@ namespace {
 
 using Register = uint16_t;
 
-/// What is shared by the functions of one program.
+/// Data that the functions of one program share.
 struct ProgramEncoder {
   plan::DecodedModule module;
   llvm::StringMap<uint32_t> stringIndex;
-  llvm::MapVector<plan_ir::FuncOp, SmallVector<bool>> functions; ///< callers first; which arguments pass through
+  llvm::MapVector<plan_ir::FuncOp, SmallVector<bool>>
+      functions; ///< callers first, with flags for pass-through arguments
 
   uint32_t string(StringRef text) {
     auto [entry, isNew] = stringIndex.try_emplace(text, static_cast<uint32_t>(module.strings.size()));
@@ -38,7 +39,7 @@ plan_ir::FuncOp calleeOf(plan_ir::CallOp call) {
   return SymbolTable::lookupNearestSymbolFrom<plan_ir::FuncOp>(call, call.getCalleeAttr());
 }
 
-/// Orders functions so that each comes before those that it calls.
+/// Orders functions so that each precedes those that it calls.
 LogicalResult ProgramEncoder::collect(plan_ir::FuncOp entry) {
   SmallVector<plan_ir::FuncOp> calleesFirst;
   DenseMap<plan_ir::FuncOp, bool> isDone;
@@ -107,7 +108,7 @@ private:
           {immediates.data(), immediates.size()});
   }
   int64_t here() const { return static_cast<int64_t>(f.code.size()); }
-  /// Adds a jump whose target is not known yet.
+  /// Adds a jump with an unknown target.
   size_t addJump(Opcode op, ArrayRef<Register> operands) {
     add(op, {}, operands, {0});
     return f.immediates.size() - 1;
@@ -123,7 +124,7 @@ private:
     add(Opcode::move, {to}, {from});
     return to;
   }
-  /// Assigns all at once: no target changes a source that is still needed.
+  /// Assigns all at once: no target overwrites a source that is still needed.
   void moveAll(ArrayRef<Register> targets, ArrayRef<Register> sources);
 
   LogicalResult block(Block &block);
@@ -205,8 +206,8 @@ LogicalResult FunctionEncoder::operation(Operation *op) {
       .Case([&](scf::IfOp op) { return encodeIf(op); })
       .Case([&](scf::ForOp op) { return encodeFor(op); })
       .Case([&](scf::WhileOp op) { return encodeWhile(op); })
-      .Case<scf::YieldOp, scf::ConditionOp>([](auto) { return success(); }) // by the op around
-      .Case([](plan_ir::CheckOp) { return success(); })                     // its operand was made
+      .Case<scf::YieldOp, scf::ConditionOp>([](auto) { return success(); }) // encoded by the surrounding op
+      .Case([](plan_ir::CheckOp) { return success(); })                     // its operand was encoded
       .Case([&](plan_ir::CallOp op) { return encodeCall(op); })
       .Case([&](plan_ir::LaunchOp op) { return encodeLaunch(op), success(); })
       .Case([&](plan_ir::DropOp op) { return encodeDrop(op), success(); })
@@ -281,7 +282,7 @@ LogicalResult FunctionEncoder::encodeFor(scf::ForOp op) {
   SmallVector<Register> carried;
   for (auto [argument, init] : llvm::zip(op.getRegionIterArgs(), op.getInitArgs()))
     carried.push_back(registers[argument] = move(of(init)));
-  // The counter that the loop advances is not the body's value, so that the body may keep it.
+  // The loop's counter is a copy, so that the body may keep its value.
   Register counter = move(of(op.getLowerBound()));
   int64_t begin = here();
   size_t toEnd = f.immediates.size();
@@ -366,8 +367,8 @@ void FunctionEncoder::encodeLaunch(plan_ir::LaunchOp op) {
 }
 
 void FunctionEncoder::encodeDrop(plan_ir::DropOp op) {
-  // One after the other, so that the remaining numbers stay right: the last dimension first where counted from the
-  // front, the most negative first where counted from the end.
+  // Applies indices one by one in an order that keeps the remaining numbers valid. Dimensions counted from the front go
+  // from last to first; those counted from the end begin with the most negative.
   SmallVector<std::pair<int64_t, Register>> order;
   for (auto [dim, index] : llvm::zip(op.getDims(), op.getIndices()))
     order.push_back({dim, of(index)});
@@ -381,7 +382,7 @@ void FunctionEncoder::encodeDrop(plan_ir::DropOp op) {
   registers[op.getResult()] = tensor;
 }
 
-/// A value on a path that raises: never read, but every register needs one.
+/// Encodes a value on a path that raises. It is never read, but every register needs a value.
 void FunctionEncoder::encodePoison(Value result) {
   Register reg = define(result);
   switch (f.registerTypes[reg]) {
@@ -402,7 +403,7 @@ void FunctionEncoder::encodePoison(Value result) {
   }
 }
 
-/// The lowest bit of an i64.
+/// Extracts the lowest bit of an i64.
 void FunctionEncoder::encodeTruncation(Value from, Value to) {
   Register one = constantInt(1), bit = newRegister('i');
   add(Opcode::and_int, {bit}, {of(from), one});

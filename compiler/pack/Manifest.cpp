@@ -1,4 +1,4 @@
-// The manifest of a package, from what a build made.
+// Writes the manifest of a package from the results of a build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/Manifest.h"
 #include "runtime/include/kpkg/kpkg.h"
@@ -37,7 +37,7 @@ namespace {
 json kernelRecord(const KernelRecord &kernel) {
   json params = json::array(), args = json::array();
   for (const KernelParameter &parameter : kernel.parameters) {
-    if (parameter.kind == "function") // to the runtime a name among names
+    if (parameter.kind == "function") // the runtime treats it as a name
       params.push_back({{"name", parameter.name}, {"kind", "string"}, {"function", true}});
     else
       params.push_back({{"name", parameter.name}, {"kind", parameter.kind}});
@@ -91,7 +91,7 @@ json costRecord(const std::vector<PackedCostTerm> &terms) {
   return list;
 }
 
-/// Facts that say nothing are left out.
+/// Omits facts with default values.
 json factRecord(const PackedFact &fact) {
   const PackedFact none;
   json record = {{"arg", fact.argument}};
@@ -234,7 +234,7 @@ json makeManifest(const PackageContents &contents) {
   std::set<size_t> compiled;
   for (const PackedInstance &instance : contents.instances)
     compiled.insert(instance.kernel);
-  std::map<size_t, size_t> numbers; // of what is left out there is nothing
+  std::map<size_t, size_t> numbers; // omitted parameters have no entry
   for (size_t k = 0; k < contents.program->kernels().size(); ++k)
     if (const KernelRecord &kernel = contents.program->kernels()[k]; compiled.count(k) || kernel.isLaunched) {
       numbers.emplace(k, kernels.size());

@@ -1,4 +1,4 @@
-// The manifest of a package, from what a build made.
+// Writes the manifest of a package from the results of a build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/pack/Package.h"
@@ -6,14 +6,14 @@
 
 namespace kpkg::compiler {
 
-/// Everything but `format` and `sections`, which the container's writer fills in. docs/package-format.md describes the
-/// keys.
+/// Returns the manifest except `format` and `sections`, which the container's writer adds. docs/package-format.md
+/// describes the keys.
 nlohmann::json makeManifest(const PackageContents &contents);
 
-/// A parameter's value as the manifest has it.
+/// Returns a parameter's value in the manifest's format.
 nlohmann::json valueRecord(const Value &value);
 
-/// Names of sections.
+/// Return names of sections.
 std::string hostSectionName(const std::string &target);
 std::string planSectionName(const std::string &op);
 std::string shapePlanSectionName(const std::string &op);

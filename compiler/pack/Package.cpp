@@ -1,4 +1,4 @@
-// Puts what a build made into one .kpkg file.
+// Writes the results of a build to one .kpkg file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/Package.h"
 #include "compiler/pack/Manifest.h"

@@ -1,4 +1,4 @@
-// Puts what a build made into one .kpkg file.
+// Writes the results of a build to one .kpkg file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Program.h"
@@ -10,7 +10,7 @@
 
 namespace kpkg::compiler {
 
-/// What an instance relies on for view argument `argument`: the facts of !tile.view; a default says nothing.
+/// The assumptions of an instance about view argument `argument`: the facts of !tile.view. Defaults assume nothing.
 struct PackedFact {
   unsigned argument = 0;
   int64_t unit = -1;
@@ -20,50 +20,49 @@ struct PackedFact {
   int64_t outer = 0;
 };
 
-/// How windows walk over a view, by numbers of arguments; see kgpu.window.
+/// How windows traverse a view, as numbers of arguments; see kgpu.window.
 struct PackedWindow {
   std::vector<int64_t> counts, strides, starts, steps;
   std::vector<std::pair<int64_t, int64_t>> taps; ///< argument and dimension
 };
 
-/// A parameter by which the copy engine of a GPU knows a view; see kgpu.tensor_map.
+/// A parameter for the TMA that describes a view; see kgpu.tensor_map.
 struct PackedTensorMap {
   unsigned argument = 0;
-  std::vector<int64_t> box; ///< elements, of each of the view's dimensions
+  std::vector<int64_t> box; ///< elements in each of the view's dimensions
   unsigned swizzle = 0;     ///< bytes
   unsigned unit = 0;        ///< dimension of stride 1
-  unsigned copies = 0;      ///< boxes that are read for a step
-  unsigned sharedBy = 1;    ///< CTAs that all get what one of them reads
+  unsigned copies = 0;      ///< boxes per step
+  unsigned sharedBy = 1;    ///< CTAs that receive one multicast copy
   std::optional<PackedWindow> window;
 };
 
-/// A hint of @schedule that the code does without.
+/// A hint of @schedule that the code does not follow.
 struct PackedDroppedHint {
   std::string hint; ///< "occupancy=2"
   std::string why;
-  bool isForWantOfRoom = false; ///< not in the manifest: it was tried, or could be had with less shared memory; else it
-                                ///< means nothing for this kernel
+  bool isForWantOfRoom = false; ///< not in the manifest: it was tried, or possible with less shared memory; otherwise
+                                ///< it has no meaning for this kernel
 };
 
-/// A launch that would have been taken before, had ptxas not found fault with it.
+/// A launch that would have been chosen, had ptxas not rejected it.
 struct PackedRefusedLaunch {
   std::string launch; ///< "384 threads, 2 roles"
   std::string why;
-  bool hadWarpgroups =
-      false; ///< not in the manifest: its products are of warpgroups, and those of the launch that was taken are not
+  bool hadWarpgroups = false; ///< not in the manifest: it has warpgroup products, unlike the launch that was chosen
 };
 
-/// How a GPU instance is launched, and what ptxas said of it.
+/// How a GPU instance is launched, and the report of ptxas.
 struct PackedLaunch {
   unsigned threads = 0;
   unsigned blocks = 1;    ///< kernel blocks of a CTA along x
-  unsigned cluster = 1;   ///< CTAs of a kernel block
-  unsigned occupancy = 0; ///< CTAs of an SM for kernels that share their work themselves; 0: as many as the grid says
+  unsigned cluster = 1;   ///< CTAs per kernel block
+  unsigned occupancy = 0; ///< CTAs per SM of persistent kernels; 0: the grid determines it
   int64_t shared = 0;     ///< bytes of dynamic shared memory
   unsigned registers = 0;
-  unsigned spills = 0;   ///< bytes that a thread stores for want of registers
-  bool overlaps = false; ///< may start before the kernel in front of it has ended: it waits itself
-  unsigned counters = 0; ///< of its code, of which each launch that is under way has one; 0: it needs none
+  unsigned spills = 0;                     ///< bytes that a thread spills
+  bool overlaps = false;                   ///< may start before the previous kernel has ended: it waits itself
+  unsigned counters = 0;                   ///< counters of the code; each launch in flight uses one; 0: none needed
   std::vector<PackedTensorMap> tensorMaps; ///< in the order of the parameters
   std::vector<PackedDroppedHint> dropped;
   std::vector<PackedRefusedLaunch> refused; ///< in the order in which they were tried
@@ -90,9 +89,9 @@ struct PackedCostTerm {
   std::vector<PackedCostFactor> factors;
 };
 
-/// What the cost model at run time knows of an alternative (docs/package-format.md).
+/// The inputs of the run-time cost model for an alternative (docs/package-format.md).
 struct PackedWork {
-  std::vector<PackedCostTerm> flops; ///< of a tile
+  std::vector<PackedCostTerm> flops; ///< per tile
   double flopsPerCycle = 1, flopsPerCycleAlone = 1, bytesPerCycle = 1;
   unsigned resident = 1;
 };
@@ -111,19 +110,19 @@ struct PackedInstance {
   std::vector<std::string> prints;
   std::vector<PackedCostTerm> flops, bytes; ///< estimates for a launch; empty: unknown
   std::vector<PackedCostTerm> tiles;        ///< of a persistent kernel's loop; empty: unknown
-  std::string section;                      ///< the code's
+  std::string section;                      ///< of the code
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
-  std::optional<PackedWork> work;           ///< of one of several alternatives, where it can be estimated
+  std::optional<PackedWork> work;           ///< of one of several alternatives, if it can be estimated
   bool isDeterministic = true;              ///< equal calls give equal bits
   bool isSlow = false; ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives
 };
 
-/// An op's bytecode: the whole plan, and the slice that decides shapes.
+/// An op's bytecode: the whole plan, and the slice that computes shapes.
 struct PackedPlan {
   std::string op;
   std::string plan;
   std::string shapePlan;
-  /// The same for calls on GPUs, each empty where it is what `plan` and `shapePlan` are.
+  /// The bytecode for calls on GPUs. Each is empty if it equals `plan` or `shapePlan`.
   std::string gpuPlan = {};
   std::string gpuShapePlan = {};
 };
@@ -133,7 +132,7 @@ struct PackedSource {
   std::string text;
 };
 
-/// Code as the runtime loads it: a section.
+/// Code in the format that the runtime loads: a section.
 struct PackedObject {
   std::string section;
   std::string kind; ///< "host-object", "cubin" or "ptx"
@@ -149,10 +148,10 @@ struct PackageContents {
   std::string tileBytecode; ///< MLIR bytecode of all instances, to retarget
   std::map<std::string, std::string>
       tuning;          ///< rows of the tuning table without their choice, as canonical JSON, and their choice
-  std::string options; ///< what of the command line decides the contents
+  std::string options; ///< the part of the command line that determines the contents
 };
 
-/// The file's bytes: the same contents give the same bytes.
+/// Returns the file's bytes. Equal contents give equal bytes.
 llvm::Expected<std::string> writePackage(const PackageContents &contents);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// Which instruction of plan bytecode an op becomes.
+// Maps ops to instructions of plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/PlanOpcodes.h"
 #include "dialect/plan/ir/Plan.h"
@@ -93,7 +93,7 @@ static MaybeOpcode floatOpcode(StringRef name) {
       .Default(std::nullopt);
 }
 
-/// Plan ops are named as their instructions, but for a few.
+/// Maps plan ops to instructions. Most have the same name.
 static MaybeOpcode planOpcode(StringRef name) {
   name = llvm::StringSwitch<StringRef>(name)
              .Case("dtype_eq", "eq_dtype")

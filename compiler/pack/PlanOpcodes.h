@@ -1,4 +1,4 @@
-// Which instruction of plan bytecode an op becomes.
+// Maps ops to instructions of plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/IR/Operation.h"
@@ -7,8 +7,8 @@
 
 namespace kpkg::compiler {
 
-/// The instruction of an op whose operands and results are the instruction's, in order, without immediates but for
-/// comparisons. nullopt for other ops.
+/// The instruction of an op whose operands and results are the instruction's, in order. Only comparisons have
+/// immediates. nullopt for other ops.
 struct DirectInstruction {
   plan::Opcode opcode;
   /// Comparison mask, or -1.
@@ -16,7 +16,7 @@ struct DirectInstruction {
 };
 std::optional<DirectInstruction> directInstruction(mlir::Operation *op);
 
-/// The register type of a value of this type; 0 if no register holds it.
+/// Returns the register type of a value of this type; 0 if no register holds it.
 plan::RegisterType registerTypeOf(mlir::Type type);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// Rows of tuning tables, from files beside the sources, for the instances that a build made.
+// Adds rows of tuning tables from files in source folders, for the instances of a build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/TuningRows.h"
 #include "compiler/pack/Manifest.h"
@@ -10,8 +10,8 @@ namespace kpkg::compiler {
 
 using nlohmann::json;
 
-/// Whether `kernel` is what a row of the file `table` calls `name`: rows of a folder may have the name that its sources
-/// use.
+/// Returns whether a row of the file `table` that says `name` is for `kernel`. Rows of a folder may use the name in its
+/// sources.
 static bool isCalled(const KernelRecord &kernel, const json &name, llvm::StringRef table) {
   if (name == kernel.name)
     return true;
@@ -47,7 +47,7 @@ llvm::Error addTuningRows(PackageContents &contents, const std::string &name, co
         return isFor(row, instance, *contents.program, name);
       });
       if (found == contents.instances.end()) {
-        // A table of a folder has rows for more targets than a build has.
+        // A folder's table has rows for more targets than a build.
         others += llvm::any_of(contents.instances,
                                [&](const PackedInstance &instance) { return row.at("target") == instance.target; });
         continue;

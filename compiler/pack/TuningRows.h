@@ -1,12 +1,12 @@
-// Rows of tuning tables, from files beside the sources, for the instances that a build made.
+// Adds rows of tuning tables from files in source folders, for the instances of a build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/pack/Package.h"
 
 namespace kpkg::compiler {
 
-/// Adds to the tuning table of `contents` the rows of `text`, as `kpkg tune --rows` writes them, whose instance the
-/// build made; others, such as those for another target, are left out with a note. `name` stands for the file in
+/// Adds the rows of `text`, as written by `kpkg tune --rows`, to the tuning table of `contents`. Rows without an
+/// instance in this build, such as those for another target, are skipped with a note. `name` is the file's name in
 /// messages.
 llvm::Error addTuningRows(PackageContents &contents, const std::string &name, const std::string &text,
                           std::vector<std::string> &notes);

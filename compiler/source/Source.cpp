@@ -1,4 +1,4 @@
-// Source files: loading, line tables, byte offset to line and column.
+// Implements source files: loading, line tables, byte offset to line and column.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/source/Source.h"
 #include <algorithm>
@@ -70,22 +70,23 @@ const SourceFile &SourceManager::add(std::string path, std::string text) {
 
 namespace {
 
-/// A file that is read from front to back; pipes too.
+/// Reads a file from front to back; also pipes.
 class Input {
 public:
-  /// Opening a FIFO that nobody writes to would wait for ever: `open` gives up after some time.
+  /// Opens a file, and gives up after some time: opening a FIFO without a writer would block forever.
   bool open(const std::string &path, std::string &reason) {
     descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) {
       reason = std::strerror(errno);
       return false;
     }
-    constexpr int patience = 2000; // milliseconds, for a writer that has just been started
+    constexpr int patience = 2000; // milliseconds for a writer that has just started
     struct stat status = {};
     if (::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode)) {
       pollfd waiting = {descriptor, POLLIN, 0};
       char first;
-      if (::poll(&waiting, 1, patience) == 0 && ::read(descriptor, &first, 1) == 0) { // with a writer it is EAGAIN
+      if (::poll(&waiting, 1, patience) == 0 &&
+          ::read(descriptor, &first, 1) == 0) { // with a writer, read returns EAGAIN
         reason = "it is a FIFO that nobody writes to";
         return false;
       }
@@ -97,7 +98,7 @@ public:
     if (descriptor >= 0)
       ::close(descriptor);
   }
-  /// Appends to `text` until it has more than `most` bytes or there are no more. False after an error.
+  /// Appends to `text` until it has more than `most` bytes or the input ends. Returns false after an error.
   bool readTo(std::string &text, size_t most) {
     char piece[1 << 16];
     while (text.size() <= most) {

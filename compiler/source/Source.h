@@ -1,4 +1,4 @@
-// Source files held in memory, and positions in them.
+// Declares source files in memory, and positions in them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdint>
@@ -19,21 +19,21 @@ struct SourceRange {
   uint32_t end = 0;
 
   bool isValid() const { return file != noFile; }
-  /// The smallest range that covers both; an invalid one is ignored.
+  /// Returns the smallest range that covers both. An invalid one is ignored.
   SourceRange to(SourceRange last) const;
-  /// The empty range at the start, at the end.
+  /// Return the empty range at the start or the end.
   SourceRange atBegin() const { return {file, begin, begin}; }
   SourceRange atEnd() const { return {file, end, end}; }
   friend bool operator==(const SourceRange &, const SourceRange &) = default;
 };
 
-/// A position for people: both count from 1; `column` counts code points, a tab is one.
+/// A position for people. Both count from 1; `column` counts code points, and a tab is one.
 struct LineColumn {
   uint32_t line = 1;
   uint32_t column = 1;
 };
 
-/// One file: its name as the user wrote it, its bytes, and where its lines start.
+/// One file: its name as the user wrote it, its bytes, and the starts of its lines.
 class SourceFile {
 public:
   SourceFile(uint32_t id, std::string path, std::string text);
@@ -41,11 +41,11 @@ public:
   const std::string &path() const { return filePath; }
   std::string_view text() const { return contents; }
   uint32_t lineCount() const { return lineStarts.size(); }
-  /// The line and column of a byte offset; an offset past the end is the end.
+  /// Returns the line and column of a byte offset. Larger offsets mean the end.
   LineColumn lineColumn(uint32_t offset) const;
-  /// The text of a line (from 1) without its line end; empty when there is no such line.
+  /// Returns the text of a line (from 1) without its line end; empty if there is no such line.
   std::string_view line(uint32_t number) const;
-  /// The byte offset at which a line (from 1) starts.
+  /// Returns the byte offset at which a line (from 1) starts.
   uint32_t lineStart(uint32_t number) const;
   std::string_view slice(SourceRange range) const;
   SourceRange wholeRange() const { return {fileId, 0, static_cast<uint32_t>(contents.size())}; }
@@ -57,22 +57,22 @@ private:
   std::vector<uint32_t> lineStarts;
 };
 
-/// Owns the source files of one compilation; files stay at their address and keep their id.
+/// Owns the source files of one compilation. Files keep their address and their id.
 class SourceManager {
 public:
-  /// Files larger than this are refused: positions are 32 bits and no kernel source comes near it.
+  /// Larger files are refused: positions have 32 bits, and kernel sources are far smaller.
   static constexpr uint64_t maxFileBytes = 16u << 20;
 
-  /// Adds text that is in memory. `path` is the name to print. Text beyond maxFileBytes is cut: check before.
+  /// Adds text in memory. `path` is the name to print. Text beyond maxFileBytes is truncated: check the size before.
   const SourceFile &add(std::string path, std::string text);
-  /// Reads a file (once: a second load of the same path gives the same file). Null when it cannot be read or is too
-  /// large; `reason` then says why, in words for a diagnostic.
+  /// Reads a file. A second load of the same path returns the same file. Null if it cannot be read or is too large;
+  /// `reason` then says why, in words for a diagnostic.
   const SourceFile *load(const std::string &path, std::string &reason);
   const SourceFile &file(uint32_t id) const { return files[id]; }
   size_t fileCount() const { return files.size(); }
-  /// Of the files that were read from the disk, sorted.
+  /// Returns the sorted paths of files that were read from disk.
   std::vector<std::string> loadedPaths() const;
-  /// "softmax.k:12:7", or "<unknown>" for an invalid range.
+  /// Returns "softmax.k:12:7", or "<unknown>" for an invalid range.
   std::string describe(SourceRange range) const;
 
 private:

@@ -1,4 +1,4 @@
-// Syntax trees of expressions.
+// Builds syntax trees of expressions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Builder.h"
 #include "compiler/syntax/Literals.h"
@@ -68,7 +68,7 @@ void Builder::checkComma(const antlr4::Token *comma, bool afterComma) {
 
 ExprPtr Builder::expression(P::ExpressionContext *tree, SourceRange near) {
   Children children(tree);
-  // value (IF condition ELSE value)*, folded from the right.
+  // Folds value (IF condition ELSE value)* from the right.
   std::vector<ExprPtr> parts;
   parts.push_back(operation(children.take<P::OperationContext>(), near));
   while (children.take(P::IF)) {
@@ -145,7 +145,7 @@ ExprPtr Builder::atom(Children &children, SourceRange near) {
   case P::NONE:
     return std::make_unique<NoneLiteral>(place);
   case P::STRING: {
-    // Strings side by side are one.
+    // Adjacent strings are concatenated.
     std::string value;
     bool good = true;
     for (antlr4::Token *piece = first; piece; piece = children.take(P::STRING)) {
@@ -257,7 +257,7 @@ std::vector<Argument> Builder::arguments(antlr4::ParserRuleContext *tree) {
     afterComma = false;
     list.push_back(argument(item));
   }
-  // The strings stay where they are from here on.
+  // The strings do not move from here on.
   const Argument *firstNamed = nullptr;
   for (const Argument &item : list) {
     if (item.name) {

@@ -1,4 +1,4 @@
-// Syntax trees of functions: decorators, parameters, docstring.
+// Builds syntax trees of functions: decorators, parameters, docstring.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Builder.h"
 #include "compiler/syntax/Literals.h"

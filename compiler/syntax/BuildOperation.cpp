@@ -1,4 +1,4 @@
-// Precedence of operators: a flat row of operators and operands becomes a tree.
+// Applies operator precedence: a flat row of operators and operands becomes a tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Builder.h"
 
@@ -6,7 +6,7 @@ using namespace kpkg::compiler;
 using namespace kpkg::compiler::ast;
 
 namespace {
-/// Levels of precedence; a larger one binds tighter. 0 is the whole operation.
+/// Levels of precedence. A larger level binds tighter; 0 is the whole operation.
 enum Level : unsigned {
   orLevel = 1,
   andLevel,
@@ -73,7 +73,7 @@ Operator operatorOf(size_t type) {
   }
 }
 
-/// The first token of the operator that is next; 0 when there is none.
+/// Returns the first token of the next operator; 0 if there is none.
 size_t operatorType(const Children &children) {
   auto *rule = children.peek<grammar::KParser::BinaryOperatorContext>();
   return rule ? Children(rule).type() : 0;
@@ -136,7 +136,7 @@ ExprPtr Builder::prefixed(Children &children, unsigned weakest, SourceRange near
     return operand(children.take<P::OperandContext>(), near);
   SourceRange place = range(children.take());
   bool isNot = type == P::NOT;
-  // `not` is weaker than what stands on its left in `a + not b`.
+  // In `a + not b`, `not` binds weaker than the operator on its left.
   if (isNot && weakest > notLevel)
     diags.report(diag::ExpectedToken, place, "`not`", "an expression; write `not` in parentheses");
   ExprPtr value = binary(children, isNot ? notLevel - 1 : signLevel, near);
@@ -153,7 +153,7 @@ ExprPtr Builder::comparison(ExprPtr first, Children &children, SourceRange near)
   while (operatorOf(operatorType(children)).level == compareLevel) {
     CompareOp op = compareOp(operatorType(children));
     SourceRange opRange = range(children.take<P::BinaryOperatorContext>());
-    // To the grammar, the `not` of `is not` stands before the operand.
+    // In the grammar, the `not` of `is not` precedes the operand.
     antlr4::Token *isNot = op == CompareOp::Is ? children.take(P::NOT) : nullptr;
     if (isNot) {
       op = CompareOp::IsNot;

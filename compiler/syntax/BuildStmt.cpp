@@ -1,4 +1,4 @@
-// Syntax trees of statements and of the module.
+// Builds syntax trees of statements and of the module.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Builder.h"
 
@@ -180,7 +180,7 @@ StmtPtr Builder::variable(P::VariableContext *tree) {
   }
   if (children.take(P::ASSIGN))
     var->value = expressions(children.take<P::ExpressionsContext>(), var->range);
-  // After a syntax error in it, the statement ends early: say no more.
+  // After a syntax error in it, the statement ends early, and nothing more is reported.
   if (!var->value && !var->type && !tree->exception)
     diags.report(diag::VariableNeedsValue, var->range, var->names.front().text);
   if (!var->value && (!var->type || var->names.size() > 1))
@@ -345,7 +345,7 @@ StmtPtr Builder::ifStatement(P::IfStatementContext *tree, bool isComptime) {
   for (Children children(tree); !children.done();) {
     antlr4::Token *word = children.take();
     if (!word)
-      continue; // take() moved on over something that recovery left
+      continue; // take() skipped something left by error recovery
     if (word->getType() == P::ELSE) {
       stmt->elseBody = block(children.take<P::BlockContext>());
       continue;

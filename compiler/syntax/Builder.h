@@ -1,4 +1,4 @@
-// Parse tree to syntax tree.
+// Builds the syntax tree from the parse tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "KParser.h"
@@ -9,28 +9,28 @@
 
 namespace kpkg::compiler {
 
-/// Walks the children of a rule in order. Nodes that error recovery made or skipped are passed over, so that a child
-/// may be missing anywhere: everything here may answer null.
+/// Iterates over the children of a rule in order. Nodes that error recovery created or skipped are passed over. Any
+/// child may thus be missing, and every function here may return null.
 class Children {
 public:
   explicit Children(antlr4::ParserRuleContext *context) : context(context) { settle(); }
   bool done() const { return !current; }
-  /// The type of the token that is next; 0 when it is a rule or nothing.
+  /// Returns the type of the next token; 0 if the next child is a rule or there is none.
   size_t type() const { return token ? token->getType() : 0; }
-  /// Moves past the next child, whatever it is; null when it is not a token.
+  /// Moves past the next child; null if it is not a token.
   antlr4::Token *take() {
     antlr4::Token *taken = token;
     advance();
     return taken;
   }
-  /// The next child when it is a token of this type.
+  /// Takes the next child if it is a token of this type.
   antlr4::Token *take(size_t type) { return this->type() == type ? take() : nullptr; }
-  /// The next child when it is this rule, without taking it.
+  /// Returns the next child if it is this rule, without taking it.
   template <typename Rule> Rule *peek() const {
-    // Rules have no subclasses, and dynamic_cast would be a quarter of the parser's time.
+    // Rules have no subclasses, and dynamic_cast would take a quarter of the parser's time.
     return current && !token && typeid(*current) == typeid(Rule) ? static_cast<Rule *>(current) : nullptr;
   }
-  /// The next child when it is this rule.
+  /// Takes the next child if it is this rule.
   template <typename Rule> Rule *take() {
     Rule *rule = peek<Rule>();
     if (rule)
@@ -51,7 +51,7 @@ private:
   void settle();
 };
 
-/// Builds the tree, and checks what the grammar leaves open: targets, order of arguments, where statements may stand.
+/// Builds the tree, and checks what the grammar cannot: targets, order of arguments, positions of statements.
 class Builder {
 public:
   Builder(const SourceFile &file, const CodePoints &places, DiagnosticEngine &diags)
@@ -65,14 +65,14 @@ private:
   const CodePoints &places;
   DiagnosticEngine &diags;
   bool inFunction = false;
-  bool hasOldWord = false; ///< A function of the file was declared by `fn`.
+  bool hasOldWord = false; ///< A function of the file is declared with `fn`.
   unsigned loops = 0;
 
   SourceRange range(const antlr4::Token *token) const;
   SourceRange range(const antlr4::ParserRuleContext *context) const;
   ast::Identifier identifier(const antlr4::Token *token) const;
 
-  // BuildExpr.cpp. `near` is where ErrorExpr goes when there is nothing.
+  // BuildExpr.cpp. `near` is the place of ErrorExpr for missing text.
   ast::ExprPtr error(SourceRange near) const { return std::make_unique<ast::ErrorExpr>(near); }
   ast::ExprPtr expressions(P::ExpressionsContext *tree, SourceRange near);
   std::vector<ast::ExprPtr> commaList(P::ExpressionsContext *tree, bool &hasComma);
@@ -83,7 +83,7 @@ private:
   ast::ExprPtr slice(ast::ExprPtr start, P::SliceContext *tree);
   ast::Argument argument(antlr4::ParserRuleContext *tree);
   std::vector<ast::Argument> arguments(antlr4::ParserRuleContext *tree);
-  /// In a list that allows one comma at its end: reports a comma that follows a comma.
+  /// Reports two adjacent commas in a list that allows one comma at its end.
   void checkComma(const antlr4::Token *comma, bool afterComma);
 
   // BuildOperation.cpp: precedence. `weakest` is the level of the operator on the left.
@@ -92,7 +92,7 @@ private:
   ast::ExprPtr prefixed(Children &children, unsigned weakest, SourceRange near);
   ast::ExprPtr comparison(ast::ExprPtr first, Children &children, SourceRange near);
 
-  // BuildStmt.cpp. Statements are appended to the block; nothing when the parser could make nothing of one.
+  // BuildStmt.cpp. Statements are appended to the block; unparsable statements are omitted.
   void statement(P::StatementContext *tree, ast::Block &block);
   void simple(P::SimpleStatementContext *tree, ast::Block &block);
   ast::Block block(P::BlockContext *tree);
@@ -109,19 +109,20 @@ private:
   ast::Block loopBody(P::BlockContext *tree);
   std::vector<ast::Identifier> modulePath(P::ModulePathContext *tree);
   void checkTarget(const ast::Expr &target, bool allowTuple);
-  /// Reports statements that may stand in functions only.
+  /// Reports statements that are only allowed in functions.
   void checkPlaces(const ast::Block &moduleBody);
 
   // BuildFunction.cpp
   ast::StmtPtr function(P::FunctionContext *tree);
-  /// `where condition` or `where (condition, "message")` after a signature: an assertion that the body starts with.
+  /// Converts `where condition` or `where (condition, "message")` after a signature to an assertion at the start of the
+  /// body.
   ast::StmtPtr constraint(P::ExpressionContext *tree, SourceRange word);
   ast::Decorator decorator(P::DecoratorContext *tree);
-  /// `name: type = default` between commas; a `Rule` each.
+  /// Parses a list of `name: type = default`, each a `Rule`.
   template <typename Rule, typename Item> std::vector<Item> parameterList(antlr4::ParserRuleContext *tree);
   std::vector<ast::ComptimeParameter> comptimeParameters(P::ComptimeParametersContext *tree);
   std::vector<ast::Parameter> parameters(P::ParametersContext *tree);
-  /// Takes the docstring off the front of a block.
+  /// Removes the docstring from the front of a block and returns it.
   static std::string takeDocstring(ast::Block &block);
 };
 

@@ -1,4 +1,4 @@
-// The layout of a whole file: blocks, comments and blank lines. FormatLine.cpp lays out the statements.
+// Formats a whole file: blocks, comments and blank lines. FormatLine.cpp formats the statements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Format.h"
 #include "compiler/syntax/FormatLine.h"
@@ -12,7 +12,7 @@ using grammar::KLexer;
 
 namespace {
 
-/// Tokens with their ranges, of a file that is known to be valid UTF-8.
+/// Tokens with their ranges, of a file with valid UTF-8.
 struct Tokens {
   explicit Tokens(const SourceFile &file, DiagnosticEngine &diags) : places(file) {
     antlr4::ANTLRInputStream characters{std::string(places.text())};
@@ -41,11 +41,11 @@ struct Comment {
   bool isBehindToken; // on the line of the token before
 };
 
-/// What is between two tokens: blanks, line ends, comments and `\`.
+/// The text between two tokens: blanks, line ends, comments and `\`.
 struct Gap {
   std::vector<Comment> comments;
   size_t blankLines = 0; // after the last comment
-  size_t column = 0;     // of what follows, in its line
+  size_t column = 0;     // of the following token, in its line
   bool hasLineEnd = false;
 
   explicit Gap(std::string_view text, bool isFirst) {
@@ -106,11 +106,11 @@ private:
   const SourceFile &file;
   const Tokens &tokens;
   std::vector<Line> lines;
-  std::vector<size_t> columns{0}; // of the blocks that are open, in the source
-  bool inFunction = false;        // the lines before belong to a function of the module
+  std::vector<size_t> columns{0}; // of the open blocks, in the source
+  bool inFunction = false;        // the preceding lines belong to a function of the module
 
   void readLines() {
-    uint32_t end = file.text().size() - tokens.places.text().size(); // behind a byte order mark
+    uint32_t end = file.text().size() - tokens.places.text().size(); // after a byte order mark
     size_t depth = 0, depthBefore = 0;
     bool isNewLine = true, isFirst = true;
     for (const Tokens::Token &token : tokens.all) {
@@ -155,7 +155,7 @@ private:
     }
   }
 
-  /// A function with its decorators and the comments right above them.
+  /// Returns whether a function begins here, with its decorators and the comments directly above.
   bool beginsFunction(size_t at) const {
     for (; at < lines.size() && lines[at].depth == 0; ++at) {
       if (!lines[at].tokens.empty())
@@ -176,7 +176,7 @@ private:
     const Line &before = lines[at - 1];
     if (line.depth > before.depth || before.isDecorator())
       return 0;
-    // A comment between decorators, or below the first comment of a function, stays where it is.
+    // A comment between decorators, or below the first comment of a function, stays in place.
     if (line.depth == 0 && before.depth == 0 && before.tokens.empty() && line.blankLines == 0)
       return 0;
     if (line.depth == 0 && (wasInFunction || beginsFunction(at)))
@@ -185,10 +185,10 @@ private:
   }
 };
 
-/// What a layout must not change.
+/// The contents that formatting must not change.
 struct Contents {
   std::vector<std::pair<size_t, std::string_view>> tokens;
-  /// With the number of tokens before. Those that begin and end blocks have no place in the text.
+  /// Comments with the number of preceding tokens. Tokens that begin and end blocks have no position in the text.
   std::vector<std::pair<size_t, std::string_view>> comments;
   bool operator==(const Contents &) const = default;
 
@@ -217,7 +217,7 @@ std::optional<std::string> kpkg::compiler::formatSource(const SourceFile &file, 
   parse(file, diags);
   if (diags.hasErrors())
     return std::nullopt;
-  DiagnosticEngine known; // what parse() has reported
+  DiagnosticEngine known; // receives what parse() has reported
   Tokens tokens(file, known);
   return Formatter(file, tokens).run();
 }

@@ -1,5 +1,5 @@
-// The layout of one statement: it stays on one line where it fits, else brackets open and their contents are filled
-// into lines with a hanging indent.
+// Formats one statement. It stays on one line if it fits; otherwise brackets open, and their contents fill lines with a
+// hanging indent.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/FormatLine.h"
 #include "compiler/syntax/FormatSpacing.h"
@@ -25,7 +25,7 @@ public:
       commentsBefore[i + 1] = commentsBefore[i] + !tokens[i].commentsBefore.empty();
       commentsAfter[i + 1] = commentsAfter[i] + !tokens[i].commentAfter.empty();
     }
-    for (size_t i = 0; i < count; ++i) // at the closer, so that a head without it does not count
+    for (size_t i = 0; i < count; ++i) // at the closer, so that a head without it is not counted
       kept[i + 1] = kept[i] + (isCloser(tokens[i].type) && keepsLines(spacing[i].partner));
   }
 
@@ -35,14 +35,14 @@ private:
   std::string &out;
   const std::vector<FormatToken> &tokens;
   std::vector<TokenSpacing> spacing;
-  std::vector<size_t> widths, commentsBefore, commentsAfter, kept; // sums over the tokens before
+  std::vector<size_t> widths, commentsBefore, commentsAfter, kept; // prefix sums over the tokens
   size_t column;
-  size_t hang; // where a line begins that a comment forces
+  size_t hang; // where a line begins after a comment
   bool atLineStart = true;
   bool afterComment = false;
-  size_t reserved = 0; // columns at the end of lines, for ` \`
+  size_t reserved = 0; // columns at the end of lines for ` \`
 
-  /// The author closed a list with a comma and gave it lines: they are kept.
+  /// Returns whether the author ended a list with a comma and used several lines, which are kept.
   bool keepsLines(size_t opener) const {
     size_t closer = spacing[opener].partner;
     return closer > opener + 1 && tokens[closer - 1].type == grammar::KLexer::COMMA && tokens[opener + 1].startsLine;
@@ -50,7 +50,7 @@ private:
   size_t widthOf(size_t begin, size_t end) const {
     return begin == end ? 0 : widths[end] - widths[begin] - spacing[begin].before;
   }
-  /// No comment and no kept list asks for several lines.
+  /// Returns whether neither a comment nor a kept list requires several lines.
   bool isOneLine(size_t begin, size_t end) const {
     return begin == end || (commentsBefore[end] == commentsBefore[begin + 1] &&
                             commentsAfter[end - 1] == commentsAfter[begin] && !keepsWithin(begin, end));
@@ -108,7 +108,7 @@ private:
       put(i);
   }
 
-  /// The bracket to open in a range that does not fit; `end` when there is none.
+  /// Returns the bracket to open in a range that does not fit; `end` if there is none.
   size_t chooseBracket(size_t begin, size_t end, size_t indent) const {
     struct Candidate {
       size_t opener, body;
@@ -137,20 +137,20 @@ private:
       }
       i = closer;
     }
-    // The last one reads best, unless there is little in it.
+    // The last bracket reads best, unless its contents are short.
     for (size_t i = good.size(); i-- > 0;)
       if (2 * good[i].body >= widest)
         return good[i].opener;
     return widestGoodHead < end ? widestGoodHead : first;
   }
 
-  /// Prints tokens from the current column on; lines that follow begin at `indent` or deeper.
+  /// Prints tokens from the current column on. Further lines begin at `indent` or deeper.
   void range(size_t begin, size_t end, size_t indent, bool inBrackets) {
     while (begin < end && !fits(begin, end)) {
       size_t opener = chooseBracket(begin, end, indent);
       bool isOutside = spacing[begin].depth == 0;
       bool mayFill = (inBrackets || isOutside) && isOneLine(begin, end);
-      // What continues the head of a block must not look like its first statement.
+      // A continuation of a block's head must not look like the block's first statement.
       bool isHead = isOutside && tokens.back().type == grammar::KLexer::COLON;
       size_t hanging = indent + (isHead ? 2 : 1) * formatIndent;
       if (mayFill && (opener == end || splitsBetter(begin, end, opener)) && fillOperators(begin, end, indent, hanging))
@@ -174,13 +174,14 @@ private:
     hang = outer;
   }
 
-  /// Operators beside the bracket are looser than it: `a(...) + b(...)` reads better broken before `+`.
+  /// Returns whether to break before an operator that binds looser than the bracket: `a(...) + b(...)` reads better
+  /// broken before `+`.
   bool splitsBetter(size_t begin, size_t end, size_t opener) const {
     return loosestOperator(spacing, begin, end) != 0 &&
            widthOf(opener, spacing[opener].partner + 1) * 2 < widthOf(begin, end);
   }
 
-  /// What is between a bracket and its partner, on lines of its own.
+  /// Prints the contents of a bracket on separate lines.
   void body(size_t opener, size_t indent) {
     size_t begin = opener + 1, end = spacing[opener].partner;
     size_t outer = std::exchange(hang, indent);
@@ -195,7 +196,7 @@ private:
     hang = outer;
   }
 
-  /// Fills what commas separate into lines; false when there is none.
+  /// Fills comma-separated items into lines; returns false if there are none.
   bool fillItems(size_t begin, size_t end, size_t indent, size_t hanging, bool keeps) {
     std::vector<size_t> starts{begin};
     size_t depth = spacing[begin].depth;
@@ -208,7 +209,8 @@ private:
     return true;
   }
 
-  /// Fills the operands of the loosest operators into lines that begin with an operator; false when there is none.
+  /// Fills the operands of the loosest operators into lines that begin with an operator; returns false if there are
+  /// none.
   bool fillOperators(size_t begin, size_t end, size_t indent, size_t hanging) {
     unsigned loosest = loosestOperator(spacing, begin, end);
     if (loosest == 0)
@@ -221,7 +223,7 @@ private:
     return true;
   }
 
-  /// Outside brackets `\` continues the lines.
+  /// Fills lines, which `\` continues outside brackets.
   void fill(std::span<const size_t> starts, size_t end, size_t indent, size_t hanging, bool keeps) {
     bool isContinued = spacing[starts.front()].depth == 0;
     size_t outer = std::exchange(reserved, isContinued ? 2 : 0);

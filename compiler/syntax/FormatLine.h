@@ -1,4 +1,4 @@
-// The layout of one statement: spaces between its tokens, and where it breaks when it is too long.
+// Formats one statement: spaces between its tokens, and line breaks if it is too long.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstddef>
@@ -11,21 +11,21 @@ namespace kpkg::compiler {
 struct FormatToken {
   size_t type = 0;
   std::string_view text;
-  /// Comments on lines of their own before it, without what surrounds them.
+  /// Comments on separate lines before the token, without surrounding blanks.
   std::vector<std::string_view> commentsBefore;
-  /// The comment behind it on its line; empty without one.
+  /// The comment after the token on its line; empty without one.
   std::string_view commentAfter;
-  /// It begins a line of the source.
+  /// Whether it begins a line of the source.
   bool startsLine = false;
 };
 
-/// Columns of one level of indentation.
+/// Columns per level of indentation.
 inline constexpr size_t formatIndent = 4;
-/// Columns that a line has at most, where it can be broken.
+/// Maximum of columns per line that can be broken.
 inline constexpr size_t formatColumns = 120;
 
-/// Appends a statement, or what of one stands on a line of blocks, without a line end. Comments before its first token
-/// are left to the caller.
+/// Appends a statement, or its part on a line with blocks, without a line end. The caller prints comments before its
+/// first token.
 void appendStatement(std::string &out, std::vector<FormatToken> &tokens, size_t indent);
 
 } // namespace kpkg::compiler

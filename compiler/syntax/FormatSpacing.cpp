@@ -1,4 +1,4 @@
-// The blanks between tokens: what a token is for is known from the brackets around it and from its neighbours.
+// Computes the blanks between tokens from the brackets around a token and its neighbours.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/FormatSpacing.h"
 #include <algorithm>
@@ -8,7 +8,7 @@ using grammar::KLexer;
 
 namespace {
 
-/// How loosely a binary operator binds, in Python's order; `if` and `else` are those of `a if c else b`.
+/// Returns how loosely a binary operator binds, in Python's order. `if` and `else` are those of `a if c else b`.
 unsigned loosenessOf(size_t type) {
   switch (type) {
   case KLexer::IF:
@@ -78,7 +78,7 @@ public:
       result[at].partner = isCloser(type) ? result[at].partner : at;
       result[at].depth = brackets.size();
       bool isOperator = at > 0 && endsOperand(tokens[at - 1].type);
-      // `not in` is one operator, and `not` alone is none.
+      // `not in` is one operator, and `not` alone is not binary.
       if (type == KLexer::IN && at > 0 && tokens[at - 1].type == KLexer::NOT)
         result[at].looseness = 0;
       else if (type == KLexer::NOT && isOperator)
@@ -96,15 +96,15 @@ private:
   struct Bracket {
     Kind kind;
     size_t opener;
-    bool isAnnotated = false; // a colon since the last comma
-    bool isWide = false;      // bounds of the slice here are more than names and numbers
+    bool isAnnotated = false; // there was a colon since the last comma
+    bool isWide = false;      // slice bounds here are more than names and numbers
   };
 
   const std::vector<FormatToken> &tokens;
   std::vector<TokenSpacing> result;
   std::vector<Bracket> brackets;
   size_t at = 0;
-  size_t signature = 0; // tokens of `def name` that were seen: the next bracket has parameters
+  size_t signature = 0; // tokens of `def name` so far: the next bracket has parameters
 
   size_t typeAt(size_t index) const { return index < tokens.size() ? tokens[index].type : 0; }
 
@@ -125,7 +125,7 @@ private:
   bool isSlice(size_t index) const {
     return tokens[index].type == KLexer::COLON && !brackets.empty() && brackets.back().kind == Kind::Subscript;
   }
-  /// `name=` before an argument, or a default without a type.
+  /// Returns whether this is `name=` before an argument, or a default without a type.
   bool isBinding(size_t index) const {
     return tokens[index].type == KLexer::ASSIGN && !brackets.empty() &&
            !(brackets.back().kind == Kind::Parameters && brackets.back().isAnnotated);
@@ -149,7 +149,7 @@ private:
     return true;
   }
 
-  /// Whether what lies between commas of a subscript, from `index` on, has arithmetic or calls.
+  /// Returns whether the item of a subscript, from `index` to the next comma, has arithmetic or calls.
   bool isWideFrom(size_t index) const {
     size_t depth = 0;
     for (; index < tokens.size(); ++index) {

@@ -1,4 +1,4 @@
-// The blanks between the tokens of a statement, and the structure of its brackets and operators.
+// Computes the blanks between the tokens of a statement, and the structure of its brackets and operators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "KLexer.h"
@@ -7,26 +7,27 @@
 namespace kpkg::compiler {
 
 struct TokenSpacing {
-  /// Blanks between it and the token before, on one line: 0 or 1.
+  /// Blanks between this token and the previous one, on one line: 0 or 1.
   size_t before = 0;
-  /// Of a bracket the index of its other half; else its own index.
+  /// The index of the matching bracket; for other tokens their own index.
   size_t partner = 0;
-  /// Brackets around it.
+  /// The number of enclosing brackets.
   size_t depth = 0;
-  /// How loosely a binary operator binds, the loosest most; 0 for other tokens.
+  /// How loosely a binary operator binds; larger is looser, and 0 is for other tokens.
   unsigned looseness = 0;
 };
 
 bool isOpener(size_t type);
 bool isCloser(size_t type);
 
-/// Code points of the text's first line.
+/// Returns the code points of the text's first line.
 size_t displayWidth(std::string_view text);
 
-/// As long as `tokens`, whose brackets are balanced.
+/// Returns the spacing of each of `tokens`, whose brackets are balanced.
 std::vector<TokenSpacing> spaceTokens(const std::vector<FormatToken> &tokens);
 
-/// Of the binary operators between the first token of a range and its end, outside further brackets; 0 without any.
+/// Returns the looseness of the loosest binary operator after the first token of a range, outside further brackets; 0
+/// without any.
 unsigned loosestOperator(const std::vector<TokenSpacing> &spacing, size_t begin, size_t end);
 
 } // namespace kpkg::compiler

@@ -1,11 +1,12 @@
-// The tokens of .k source. Indentation is not seen here: Layout.cpp adds INDENT, DEDENT and drops NEWLINE in brackets.
+// Defines the tokens of .k source. Layout.cpp handles indentation: it adds INDENT and DEDENT, and drops NEWLINE in
+// brackets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 lexer grammar KLexer;
 
-// WHERE is a name but behind a signature, where Layout.cpp sees it.
+// WHERE is a name except after a signature, where Layout.cpp recognises it.
 tokens { INDENT, DEDENT, WHERE }
 
-// Words. Each is reserved everywhere.
+// Keywords, each reserved everywhere.
 FN: 'fn';
 DEF: 'def';
 VAR: 'var';
@@ -35,7 +36,7 @@ LAUNCH: 'launch';
 IMPORT: 'import';
 FROM: 'from';
 AS: 'as';
-// Words of Python and Mojo that .k does not have: reserved for a good message.
+// Keywords of Python and Mojo that .k does not have, reserved for a good message.
 RESERVED: 'class' | 'struct' | 'trait' | 'lambda' | 'try' | 'except' | 'finally' | 'with' | 'del' | 'global'
         | 'nonlocal' | 'async' | 'await' | 'yield' | 'let' | 'alias';
 
@@ -74,7 +75,7 @@ GREATER_EQUAL: '>=';
 // Operators of other languages, for a good message.
 FOREIGN: '&&' | '||' | '!' | '?' | ';' | ':=' | '===' | '...';
 
-// Numbers take every letter that follows, so that `12abc` and `0b102` are one wrong number. Literals.cpp checks them.
+// Numbers include all following letters, so that `12abc` and `0b102` are one wrong number. Literals.cpp checks them.
 FLOAT: (DIGITS '.' DIGITS? | '.' DIGITS) EXPONENT? WORD? | DIGITS EXPONENT WORD?;
 INTEGER: [0-9] [0-9a-zA-Z_]*;
 fragment DIGITS: [0-9] [0-9_]*;
@@ -83,7 +84,7 @@ fragment WORD: [a-zA-Z_] [a-zA-Z_0-9]*;
 
 NAME: WORD;
 
-// Strings that are not closed are tokens too: Literals.cpp reports them.
+// Unterminated strings are tokens too; Literals.cpp reports them.
 STRING: ('"""' ('\\' . | ~'\\')*? ('"""' | EOF) | '\'\'\'' ('\\' . | ~'\\')*? ('\'\'\'' | EOF))
       | '"' ('\\' . | ~[\\"\r\n])* '"'?
       | '\'' ('\\' . | ~[\\'\r\n])* '\''?;

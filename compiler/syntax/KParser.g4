@@ -1,9 +1,11 @@
-// The grammar of .k source.
+// Defines the grammar of .k source.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every decision needs one token of lookahead, so that the generated parser is plain switches (no prediction at run
-// time), and rules recurse only through brackets and blocks, whose depth Layout.cpp limits. What one token cannot
-// decide (`name=` before an argument, precedence of arithmetic operators, `a,,b`) is settled by the tree builder.
+// Every decision needs one token of lookahead, so that the generated parser consists of plain switches. Rules recurse
+// only through brackets and blocks, whose depth Layout.cpp limits.
+//
+// The tree builder decides what one token cannot: `name=` before an argument, precedence of arithmetic operators,
+// `a,,b`.
 parser grammar KParser;
 
 options { tokenVocab = KLexer; }
@@ -61,12 +63,13 @@ comptimeParameter: NAME (COLON expression)? (ASSIGN expression)?;
 parameters: (parameter (COMMA parameter?)*)?;
 parameter: MUT? NAME (COLON expression)? (ASSIGN expression)?;
 
-// A tuple without parentheses when there is a comma.
+// With a comma it is a tuple without parentheses.
 expressions: expression (COMMA expression?)*;
 
 expression: operation (IF operation ELSE operation)*;
-// Operators and operands in a row: one flat rule is read much faster than a rule for each level of precedence. The
-// levels, loosest first, are those of Python (BuildOperation.cpp):
+// Operators and operands in a row. One flat rule parses much faster than a rule for each level of precedence. The
+// levels are those of Python (BuildOperation.cpp), loosest first:
+//
 // or; and; not; comparisons (chained); |; ^; &; << >>; + -; * / // %; signs and ~; **.
 operation: (PLUS | MINUS | TILDE | NOT)* operand (binaryOperator (PLUS | MINUS | TILDE | NOT)* operand)*;
 binaryOperator

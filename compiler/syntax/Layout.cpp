@@ -1,4 +1,4 @@
-// Turns the lexer's tokens into lines and blocks: INDENT, DEDENT, NEWLINE, balanced brackets; repairs what it reports.
+// Converts the lexer's tokens to lines and blocks: INDENT, DEDENT, NEWLINE, balanced brackets. Repairs reported errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Layout.h"
 #include "compiler/syntax/Limits.h"
@@ -29,7 +29,7 @@ uint32_t CodePoints::byteOffset(size_t codePoint) const {
 }
 
 SourceRange CodePoints::range(const antlr4::Token &token) const {
-  // A token without characters stops before it starts.
+  // A token without characters ends before it starts.
   uint32_t begin = byteOffset(token.getStartIndex());
   return {file, begin, std::max(begin, byteOffset(token.getStopIndex() + 1))};
 }
@@ -58,7 +58,7 @@ bool startsStatement(size_t type) {
   }
 }
 
-/// Tokens that add a level to an expression's tree: operators, `.`, and the words among them.
+/// Returns whether a token deepens an expression's tree: operators, `.`, and keywords that are operators.
 bool deepensExpression(size_t type) {
   return (type >= KLexer::PLUS && type <= KLexer::GREATER_EQUAL) || type == KLexer::DOT || type == KLexer::AND ||
          type == KLexer::OR || type == KLexer::NOT || type == KLexer::IN || type == KLexer::IS || type == KLexer::IF;
@@ -72,7 +72,7 @@ public:
   TokenLines run() {
     bool physicalLineStart = true;
     while (!lines.abandoned) {
-      // Half of all tokens would be blanks, and skipping one costs the lexer as much as making one.
+      // Blanks would be half of all tokens, and skipping a token costs the lexer as much as creating one.
       for (antlr4::CharStream *characters = lexer.getInputStream(); characters->LA(1) == ' ';)
         characters->consume();
       std::unique_ptr<antlr4::Token> token = lexer.nextToken();
@@ -124,7 +124,7 @@ private:
   bool inLine = false;
   bool lineReported = false;
   bool lineHasInvalid = false;
-  bool joinsNextLine = false; // a `\` that is not quite at the end of its line
+  bool joinsNextLine = false; // a `\` that is not exactly at the end of its line
   size_t lineBegin = 0;       // index of its first token
   bool lineIsHeader = false, lineIsSignature = false, lineIsComptime = false, lineHasColon = false;
   size_t lastType = 0;
@@ -149,7 +149,7 @@ private:
       return;
     emit(KLexer::NEWLINE);
     lines.reported.resize(lines.tokens.size(), lineReported);
-    // A line opens a block when it ends with `:`, and when it should have: the parser then asks for the colon only.
+    // A line opens a block if it ends with `:`, or if it should: the parser then reports only the missing colon.
     bool missesColon = lineIsHeader && !lineHasColon;
     opens = lastType == KLexer::COLON ? (lineIsHeader ? Opens::Block : Opens::SilentBlock)
             : missesColon             ? Opens::SilentBlock
@@ -187,7 +187,7 @@ private:
     }
     if (width > levels.back().width) {
       bool phantom = isUnexpected;
-      if (phantom && !hasTab) // how wide a tab is meant to be is not known
+      if (phantom && !hasTab) // the intended width of a tab is unknown
         diags.report(diag::UnexpectedIndent, blank, width, levels.back().width);
       else if (!phantom)
         emit(KLexer::INDENT);
@@ -197,7 +197,7 @@ private:
       return;
     }
     closeEmptyBlock();
-    // An indentation between two levels counts as the inner one: ending its block would make errors of what follows.
+    // An indentation between two levels counts as the inner one. Ending its block would cause further errors.
     while (width <= levels[levels.size() - (levels.size() > 1 ? 2 : 1)].width && width < levels.back().width)
       dedent();
     if (width < levels.back().width && width != levels.back().tolerated) {
@@ -297,7 +297,7 @@ private:
     brackets.pop_back();
   }
 
-  /// False when the token is to be dropped. The token may be changed to the one that fits.
+  /// Closes a bracket. Returns false if the token must be dropped, and may replace it by the matching one.
   bool close(antlr4::CommonToken &token, SourceRange range) {
     std::string_view found = file.slice(range);
     if (brackets.empty()) {
@@ -337,7 +337,7 @@ private:
     }
   }
 
-  /// Reports what .k does not have; the token type to go on with, 0 to drop the token.
+  /// Reports syntax that .k does not have. Returns the token type to continue with, or 0 to drop the token.
   size_t replaceForeign(size_t type, SourceRange range) {
     std::string_view text = file.slice(range);
     if (type == KLexer::RESERVED) {

@@ -1,4 +1,4 @@
-// The layer between characters and grammar: indentation, brackets, and words that .k does not have.
+// Declares the layer between lexer and grammar: indentation, brackets, and words that .k does not have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "KLexer.h"
@@ -9,15 +9,15 @@
 
 namespace kpkg::compiler {
 
-/// ANTLR counts code points; sources count bytes.
+/// Converts ANTLR's code points to the byte offsets of sources.
 class CodePoints {
 public:
   explicit CodePoints(const SourceFile &file);
-  /// The bytes that a token covers.
+  /// Returns the bytes of a token.
   SourceRange range(const antlr4::Token &token) const;
-  /// The byte offset of a code point.
+  /// Returns the byte offset of a code point.
   uint32_t byteOffset(size_t codePoint) const;
-  /// The file's text without a byte order mark.
+  /// Returns the file's text without a byte order mark.
   std::string_view text() const { return contents; }
 
 private:
@@ -26,11 +26,12 @@ private:
   std::vector<uint32_t> offsets; // empty: the text is ASCII
 };
 
-/// What the grammar reads. Brackets are balanced, INDENT and DEDENT too, every line ends with NEWLINE, and every line
-/// that opens a block is followed by an INDENT, whatever the source looked like.
+/// The tokens for the grammar. For any source, brackets are balanced, and so are INDENT and DEDENT. Every line ends
+/// with NEWLINE, and an INDENT follows every line that opens a block.
 struct TokenLines {
   std::vector<std::unique_ptr<antlr4::Token>> tokens; // ends with EOF
-  /// By token: its line had an error already, so that the parser says no more about it. As long as `tokens`.
+  /// For each token, whether its line had an error already, so that the parser reports nothing more. As long as
+  /// `tokens`.
   std::vector<bool> reported;
   /// A limit was exceeded: do not parse.
   bool abandoned = false;

@@ -1,4 +1,4 @@
-// Limits of the parser: generous for people, small enough that no source exhausts stack or memory.
+// Limits of the parser: generous for people, and small enough that no source exhausts stack or memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstddef>
@@ -11,7 +11,7 @@ inline constexpr size_t tokens = 250'000;
 inline constexpr size_t brackets = 100;
 /// Nested blocks.
 inline constexpr size_t blocks = 60;
-/// Depth of an expression's tree: later stages walk it recursively.
+/// Depth of an expression's tree, which later stages traverse recursively.
 inline constexpr size_t expression = 500;
 
 } // namespace kpkg::compiler::limits

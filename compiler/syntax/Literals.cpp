@@ -1,4 +1,4 @@
-// Number and string literals: checks and values.
+// Checks and evaluates number and string literals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Literals.h"
 #include <algorithm>
@@ -19,7 +19,7 @@ int digitValue(char c) {
   return 99;
 }
 
-/// An underscore stands between two digits.
+/// Returns whether each underscore is between two digits.
 bool underscoresFit(std::string_view digits) {
   for (size_t i = 0; i < digits.size(); ++i)
     if (digits[i] == '_' &&
@@ -63,7 +63,7 @@ ast::ExprPtr kpkg::compiler::integerLiteral(std::string_view text, SourceRange r
     return wrong("`0x`, `0o` and `0b` start numbers in base 16, 8 and 2");
   if (digits.empty())
     return wrong("digits are missing");
-  // 0x_ff is fine, as in Python.
+  // 0x_ff is valid, as in Python.
   if (!underscoresFit(base == 10 || digits[0] != '_' ? digits : digits.substr(1)))
     return wrong("`_` stands between two digits");
   uint64_t value = 0;
@@ -97,7 +97,7 @@ ast::ExprPtr kpkg::compiler::floatLiteral(std::string_view text, SourceRange ran
   if (end != plain.data() + plain.size())
     return wrong(fmt::format("`{}` does not belong to it", std::string_view(end, plain.data() + plain.size() - end)));
   if (error == std::errc::result_out_of_range) {
-    // Too small becomes zero only when it is written as zero.
+    // A number too small for a float is an error, unless it is written as zero.
     diags.report(diag::FloatOutOfRange, range, text);
     return std::make_unique<ast::ErrorExpr>(range);
   }
@@ -114,7 +114,7 @@ bool kpkg::compiler::appendString(std::string_view text, SourceRange range, std:
   while (at < text.size() && text.substr(at, quote.size()) != quote) {
     char c = text[at];
     if (c != '\\') {
-      // Line ends count as "\n" whatever the file uses.
+      // Line ends are "\n" for any line ends of the file.
       if (c == '\r') {
         value += '\n';
         at += at + 1 < text.size() && text[at + 1] == '\n' ? 2 : 1;
@@ -130,7 +130,7 @@ bool kpkg::compiler::appendString(std::string_view text, SourceRange range, std:
     size_t known = letters.find(escape);
     size_t digits = escape == 'x' ? 2 : escape == 'u' ? 4 : escape == 'U' ? 8 : 0;
     if (escape == '\n') {
-      // The string goes on in the next line.
+      // The string continues on the next line.
     } else if (escape == '\r') {
       at += at < text.size() && text[at] == '\n';
     } else if (escape != '\0' && known != std::string_view::npos) {
@@ -148,7 +148,7 @@ bool kpkg::compiler::appendString(std::string_view text, SourceRange range, std:
       if (valid) {
         appendUtf8(value, code);
       } else {
-        // Whole characters only, so that the message stays UTF-8.
+        // Includes whole characters, so that the message stays valid UTF-8.
         while (at < text.size() && (text[at] & 0xC0) == 0x80)
           ++at;
         SourceRange where{range.file, static_cast<uint32_t>(range.begin + begin),
@@ -174,7 +174,7 @@ std::string kpkg::compiler::dedentDocstring(std::string_view text) {
     begin = end + 1;
   }
   auto isBlank = [](std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; };
-  // The first line follows the quotes: its indentation says nothing.
+  // Ignores the first line, whose indentation the quotes hide.
   size_t indent = std::string_view::npos;
   for (size_t i = 1; i < lines.size(); ++i)
     if (!isBlank(lines[i]))

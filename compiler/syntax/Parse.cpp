@@ -1,4 +1,4 @@
-// The parser, stage by stage: text, tokens, lines and blocks, parse tree, syntax tree.
+// Runs the parser's stages: text, tokens, lines and blocks, parse tree, syntax tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Parse.h"
 #include "KLexer.h"
@@ -11,7 +11,7 @@
 using namespace kpkg::compiler;
 
 namespace {
-/// The offset of the first byte that is not UTF-8; the size of the text when all of it is.
+/// Returns the offset of the first byte that is not UTF-8, or the size of the text if all of it is valid.
 size_t findInvalidUtf8(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
@@ -69,7 +69,7 @@ std::unique_ptr<ast::Module> kpkg::compiler::parse(const SourceFile &file, Diagn
     parser.setErrorHandler(std::make_shared<Recovery>(file, places, lines.reported, diags));
     *module = Builder(file, places, diags).module(*parser.module());
   }
-  // Characters, grammar and tree are looked at one after the other; people read from top to bottom.
+  // Sorts the reports of characters, grammar and tree, because people read from top to bottom.
   diags.sortByPlace(firstReport);
   return module;
 }

@@ -1,4 +1,4 @@
-// Text to syntax tree: the one entry point of the parser.
+// Declares the parser's only entry point: text to syntax tree.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/ast/Stmt.h"
@@ -8,9 +8,10 @@
 
 namespace kpkg::compiler {
 
-/// Parses a file. What is wrong is reported to `diags`, several errors in one run; the module then holds what could be
-/// understood, with ErrorExpr in the gaps, and should not be checked further. Never null, never throws, and safe on any
-/// bytes: size, token count and nesting are limited.
+/// Parses a file. Reports several errors in one run to `diags`. After errors, the module has the parts that were
+/// understood, with ErrorExpr in the gaps, and must not be checked further.
+///
+/// Never returns null and never throws. It is safe for any bytes: size, token count and nesting are limited.
 std::unique_ptr<ast::Module> parse(const SourceFile &file, DiagnosticEngine &diags);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// Error reports and recovery of the generated parser.
+// Implements error reports and recovery of the generated parser.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Recovery.h"
 #include "compiler/syntax/Wording.h"
@@ -13,7 +13,7 @@ size_t next(antlr4::Parser &parser) { return parser.getTokenStream()->LA(1); }
 
 bool endsStatements(size_t type) { return type == KParser::DEDENT || type == antlr4::Token::EOF; }
 
-/// Whether `if` or `while` waits for its condition to end.
+/// Returns whether `if` or `while` is still reading its condition.
 bool isInCondition(antlr4::Parser &parser) {
   antlr4::tree::ParseTree *context = parser.getContext();
   for (; context; context = context->parent) {
@@ -26,8 +26,7 @@ bool isInCondition(antlr4::Parser &parser) {
   return false;
 }
 
-/// The word before the name of a parameter by which Mojo says how the argument is passed; null where the parser is
-/// elsewhere.
+/// Returns the argument convention of Mojo before the name of a parameter; null elsewhere.
 antlr4::Token *foreignConvention(antlr4::Parser &parser) {
   size_t rule = parser.getContext()->getRuleIndex();
   if (rule != KParser::RuleParameters && rule != KParser::RuleParameter && rule != KParser::RuleFunction)
@@ -117,7 +116,7 @@ antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {
     beginErrorCondition(parser);
     report(*parser);
   }
-  // A header goes on at the colon that ends its line, whatever stands before it.
+  // A header continues at the colon that ends its line, whatever precedes it.
   if (parser->getContext()->getRuleIndex() == KParser::RuleBlock &&
       parser->getExpectedTokens().contains(size_t{KParser::COLON})) {
     antlr4::TokenStream &tokens = *parser->getTokenStream();
@@ -129,7 +128,7 @@ antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {
       parser->consume();
       return colon;
     }
-    // Not a header at all: leave the rule.
+    // This is no header: leave the rule.
     if (tokens.LA(2) != KParser::INDENT)
       throw antlr4::InputMismatchException(parser);
   }
@@ -151,7 +150,7 @@ void Recovery::sync(antlr4::Parser *parser) {
   if (parser->getContext()->getRuleIndex() != KParser::RuleStatements)
     return;
   if (inErrorRecoveryMode(parser)) {
-    // The statement before gave up; if in the middle of a line, leave the line.
+    // The previous statement gave up. In the middle of a line, skip the rest of the line.
     size_t at = tokens.LT(1)->getTokenIndex();
     size_t before = at == 0 ? KParser::NEWLINE : tokens.get(at - 1)->getType();
     if (before != KParser::NEWLINE && before != KParser::INDENT && before != KParser::DEDENT)
@@ -165,7 +164,7 @@ void Recovery::sync(antlr4::Parser *parser) {
   };
   for (size_t type = next(*parser); !starts(type) && !endsStatements(type); type = next(*parser)) {
     if (type == KParser::INDENT) {
-      // The block of a line that was left.
+      // Skips the block of a skipped line.
       size_t depth = 0;
       do {
         depth += next(*parser) == KParser::INDENT;

@@ -1,4 +1,4 @@
-// Words for tokens in syntax errors.
+// Describes tokens in syntax errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Wording.h"
 #include "KParser.h"
@@ -79,7 +79,7 @@ std::string kpkg::compiler::describeExpected(const std::vector<size_t> &tokenTyp
   }
   if (types.contains(KParser::RETURN))
     types = {};
-  // After an operand every operator could follow: what closes or goes on is what helps.
+  // Any operator could follow an operand. Only tokens that close or continue help.
   if (types.contains(KParser::DOT) || types.contains(KParser::PLUS)) {
     std::set<size_t> closers;
     std::copy_if(types.begin(), types.end(), std::inserter(closers, closers.end()),

@@ -1,4 +1,4 @@
-// How syntax errors name tokens and what they advise.
+// Describes tokens in syntax errors, and gives advice.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <Vocabulary.h>
@@ -8,14 +8,15 @@
 
 namespace kpkg::compiler {
 
-/// "`)`", "end of line", "name `x`", "number `1`", "a string". `text` is the token's source text.
+/// Describes a found token: "`)`", "end of line", "name `x`", "number `1`", "a string". `text` is the token's source
+/// text.
 std::string describeFound(size_t tokenType, std::string_view text);
-/// "a name", "an expression", "`,` or `)`": what the parser could have read, without what says nothing (every operator
-/// that could follow an operand).
+/// Describes expected tokens: "a name", "an expression", "`,` or `)`". It omits operators that could follow any
+/// operand.
 std::string describeExpected(const std::vector<size_t> &tokenTypes, const antlr4::dfa::Vocabulary &vocabulary);
-/// What to write in .k for a word or operator that other languages have.
+/// Returns the .k equivalent of a word or operator of other languages.
 std::string_view insteadOf(std::string_view foreign);
-/// "`$`", "U+200B" for what cannot be seen, "`α` (U+03B1)" else.
+/// Describes a character: "`$`", "U+200B" for an invisible one, otherwise "`α` (U+03B1)".
 std::string describeCharacter(std::string_view utf8);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-"""The ops of this family write to their arguments and have no results to compare: test/python/test_adamw.py tests them.
+"""No specs: these ops write to their arguments and return nothing. test/python/test_adamw.py tests them.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -24,7 +24,7 @@ def scores(
     softcap: float = 0.0,
     window: int = 0,
 ) -> Tensor:
-    """What softmax is taken of: [batch, heads, queries, keys], -inf where a query does not see a key."""
+    """Returns the arguments of softmax, `[batch, heads, queries, keys]`: -inf where a query does not see a key."""
     key = key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
     s = query @ key.mT * (query.shape[3] ** -0.5 if scale is None else scale)
     s = softcap * torch.tanh(s / softcap) if softcap else s
@@ -41,7 +41,7 @@ def probabilities(s: Tensor, lse: Tensor) -> Tensor:
 
 
 def grouped(query: Tensor, key: Tensor) -> Tensor:
-    """`key` once for each head of `query`."""
+    """Returns `key` repeated for each query head."""
     return key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
 
 
@@ -52,7 +52,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: 
 
 
 def magnitude(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
-    """Exponentials are as wrong as the largest products in them."""
+    """Returns the magnitude: exponentials have errors as large as the largest products in them."""
     out, lse = attention(query, key, value.abs(), *rest, **options)
     largest = torch.ones_like(lse)
     if key.shape[2]:
@@ -87,7 +87,7 @@ def backward(
     sizes: bool = False,
     **options: Any,
 ) -> tuple[Tensor, ...]:
-    """The formulas of the gradients; with `sizes` the sums of the sizes of all terms."""
+    """Returns the gradients by their formulas, or with `sizes` the sums of the magnitudes of all terms."""
     scale, softcap = options.get("scale"), options.get("softcap", 0.0)
     scale = query.shape[3] ** -0.5 if scale is None else scale
     options.pop("deterministic", None)
@@ -201,7 +201,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for sample in samples(dtype, generator):
         beyond = {"softcap", "window"} & set(sample.kwargs) or {"attn_mask", "is_causal"} <= set(sample.kwargs)
-        if not beyond and "NaN" not in sample.label:  # PyTorch's own kernel, the fallback, gives numbers there
+        if not beyond and "NaN" not in sample.label:  # PyTorch's own kernel, the fallback, returns finite numbers there
             yield Sample(
                 sample.args,
                 {**sample.kwargs, "enable_gqa": sample.args[0].shape[1] != sample.args[1].shape[1]},
@@ -256,5 +256,5 @@ SPECS = [
         accumulation=32.0,
         rounds_between=True,
         ordered=False,
-    ),  # exponentials multiply the rounding of scores
+    ),  # exponentials amplify the rounding of scores
 ]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 def in_order(cache: Tensor, block_table: Tensor | None) -> Tensor:
-    """The cache as [batch, heads of keys, keys, head size]."""
+    """Returns the cache as `[batch, key-value heads, keys, head size]`."""
     if block_table is None:
         return cache
     return cache[block_table.long()].transpose(1, 2).flatten(2, 3)
@@ -26,9 +26,9 @@ def decode(
     block_table: Tensor | None = None,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The definition, a sequence at a time.
+    """Computes the definition, one sequence at a time.
 
-    With `sizes`: the result of values without signs, and the size of what lies in exponents.
+    With `sizes`, returns the result for absolute values, and the magnitude of the exponents.
     """
     keys, values = in_order(key_cache, block_table), in_order(value_cache, block_table)
     group, tokens = query.shape[1] // max(keys.shape[1], 1), query.shape[2]
@@ -82,7 +82,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         return torch.tensor(values, dtype=torch.int32)
 
     def unknown_beyond(args: tuple[Tensor, ...], ends: Tensor) -> tuple[Tensor, ...]:
-        """What is behind the ends is memory that nobody has written."""
+        """Fills cache elements beyond the ends, which stand for memory that nobody has written."""
         for b, end in enumerate(ends.tolist()):
             args[1][b, :, end:], args[2][b, :, end:] = math.nan, math.inf
         return (*args, ends)

@@ -1,4 +1,4 @@
-"""Spec of attention_fp8: attention of the numbers that the 8-bit floats and their scales stand for.
+"""Spec of attention_fp8: attention of the numbers that 8-bit floats and their scales represent.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 def spread(scale: Tensor | None, x: Tensor) -> Tensor:
-    """`x` times its scale, in float64."""
+    """Returns `x` times its scale, in float64."""
     wide = x.double()
     if scale is None:
         return wide
@@ -56,10 +56,8 @@ def attention_fp8(
 def magnitude(
     query: Tensor, key: Tensor, value: Tensor, out_dtype: torch.dtype, *rest: Any, **options: Any
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities are rounded to three bits behind the leading one.
-
-    The allowance counts in those of `out_dtype`.
-    """
+    """Returns the magnitude, in round-offs of `out_dtype`: probabilities are rounded to three bits after the leading
+    bit."""
     out, lse = attention_fp8(query, key, value.double().abs(), out_dtype, *rest, **options)
     rounding = 2.0**-4 / (2.0**-8 if out_dtype == torch.bfloat16 else 2.0**-11)
     largest = torch.ones_like(lse)

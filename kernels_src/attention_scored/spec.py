@@ -1,4 +1,4 @@
-"""Specs of attention with functions of scores.
+"""Specs of attention with score functions.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -53,7 +53,7 @@ def reference_with(change: Change, sizes: bool = False) -> Callable[..., tuple[T
         p = torch.exp(s - lse.masked_fill(lse == -math.inf, 0.0).unsqueeze(-1))
         if not sizes:
             return p @ v, lse
-        # Exponentials are as wrong as the largest of their terms.
+        # Exponentials have errors as large as the largest of their terms.
         largest = 1 + (query.abs() @ k.abs().mT * factor).amax(-1) + (s.masked_fill(s == -math.inf, 0.0)).abs().amax(-1)
         return p @ v.abs() * largest.unsqueeze(-1), largest
 
@@ -91,7 +91,8 @@ def bias(batch: int, heads: int, length: int, generator: torch.Generator) -> Ten
 
 
 def numbers(batch: int, heads: int, length: int, generator: torch.Generator) -> Tensor:
-    """Rows in turn: documents one after the other, in any order and with numbers below 0, and of one position each."""
+    """Returns document numbers in three kinds of rows: documents in sequence, in any order with negative numbers, and
+    documents of one position."""
     rows = torch.randint(-2, 4, (batch, length), generator=generator, dtype=torch.int32)
     rows[::3] = rows[::3].sort(-1).values
     rows[2::3] = torch.randperm(length, generator=generator, dtype=torch.int32)

@@ -18,9 +18,9 @@ def varlen(
     query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, is_causal: bool = False,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The definition, a sequence at a time.
+    """Computes the definition, one sequence at a time.
 
-    With `sizes`: the result of values without signs, and the size of what lies in exponents.
+    With `sizes`, returns the result for absolute values, and the magnitude of the exponents.
     """
     group = query.shape[1] // max(key.shape[1], 1)
     out, lse = (

@@ -43,7 +43,7 @@ def scaled(
 
 
 def scaled_magnitude(*args, activation: str = "none", **named) -> Tensor:
-    """The sum of absolute values; no activation is steeper than 1.13."""
+    """Returns the sum of absolute values. No activation is steeper than 1.13."""
 
     def size(value: Any) -> Any:
         return value.double().abs() if isinstance(value, Tensor) else value
@@ -51,10 +51,10 @@ def scaled_magnitude(*args, activation: str = "none", **named) -> Tensor:
     return 1.13 * scaled(*map(size, args), **{name: size(value) for name, value in named.items()})
 
 
-#: images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation
+#: Images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation.
 SCALED = [
     (2, 1, 3, 5, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),
-    (1, 1, 144, 136, (9, 8), (3, 3), (1, 1), (1, 1), (1, 1)),  # channels end in the middle of a step
+    (1, 1, 144, 136, (9, 8), (3, 3), (1, 1), (1, 1), (1, 1)),  # the last step of channels is partial
     (3, 1, 64, 208, (13, 9), (3, 2), (2, 1), (1, 0), (1, 2)),
     (2, 1, 256, 128, (7, 7), (1, 1), (1, 1), (0, 0), (1, 1)),
     (1, 4, 33, 7, (8, 6), (2, 3), (1, 2), (0, 2), (2, 1)),

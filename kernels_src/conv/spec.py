@@ -1,4 +1,4 @@
-"""Specs of convolutions: shapes, strides, paddings, dilations, groups and orders of memory.
+"""Specs of convolutions: shapes, strides, paddings, dilations, groups and memory formats.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,7 +13,7 @@ from opspec import OpSpec, Sample, channels_last, normal
 from torch import Tensor
 
 CONV: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
-#: images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation
+#: Images, groups, channels of a group, results of a group, extents, taps, stride, padding, dilation.
 CASES: dict[int, list[tuple]] = {
     1: [
         (2, 1, 3, 5, (37,), (3,), (1,), (1,), (1,)),
@@ -27,7 +27,7 @@ CASES: dict[int, list[tuple]] = {
         (2, 1, 40, 24, (9, 8), (1, 1), (2, 2), (0, 0), (1, 1)),
         (1, 3, 4, 7, (12, 11), (2, 3), (3, 1), (0, 2), (2, 1)),
         (2, 16, 1, 1, (10, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
-        # Many channels by themselves, several rows and columns further.
+        # Many depthwise channels, with strides and dilation.
         (2, 24, 1, 1, (10, 36), (3, 3), (2, 2), (1, 1), (1, 1)),
         # Blocks of depthwise windows: many pixels, few channels, few pixels.
         (2, 40, 1, 1, (13, 35), (5, 5), (1, 1), (2, 2), (1, 1)),
@@ -38,35 +38,35 @@ CASES: dict[int, list[tuple]] = {
         (1, 1, 1, 1, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1)),
         (1, 1, 2, 3, (2, 2), (3, 3), (4, 5), (3, 4), (2, 3)),
         (0, 1, 2, 3, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
-        # Tiles of copy engines begin in the middle of images and end behind the last one.
+        # TMA tiles begin in the middle of an image and end after the last image.
         (3, 1, 72, 136, (9, 15), (3, 2), (2, 1), (1, 1), (1, 2)),
         (2, 1, 64, 24, (45, 61), (1, 1), (1, 1), (0, 0), (1, 1)),  # many tiles of single pixels
-        # Gradients of copy engines: phases of different extents.
+        # Gradients with TMA: phases of different extents.
         (2, 1, 16, 24, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1)),
-        (1, 1, 328, 72, (7, 6), (3, 3), (1, 1), (1, 1), (1, 1)),  # few pixels and many channels: sums in parts
-        # Few channels: a window's line as one row, phases without taps.
+        (1, 1, 328, 72, (7, 6), (3, 3), (1, 1), (1, 1), (1, 1)),  # few pixels and many channels: split-K
+        # Few channels: a row of a window as one row of channels, and phases without taps.
         (2, 1, 4, 8, (10, 7), (5, 2), (3, 2), (2, 0), (1, 1)),
-        # Phases of the gradient for the input in one launch; rows of the last one have no pixels.
+        # Phases of the input gradient in one launch; rows of the last phase have no pixels.
         (2, 1, 72, 40, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1)),
-        (2, 1, 136, 72, (7, 9), (3, 2), (2, 2), (1, 0), (1, 1)),  # and one by one to where they belong
-        # As channels of one image; whole windows as rows of channels.
+        (2, 1, 136, 72, (7, 9), (3, 2), (2, 2), (1, 0), (1, 1)),  # phases in separate launches
+        # Merged rows as channels of one image; whole windows as rows of channels.
         (2, 1, 3, 16, (18, 20), (7, 7), (2, 2), (3, 3), (1, 1)),
         (2, 1, 72, 48, (8, 6), (1, 1), (2, 3), (1, 0), (1, 1)),  # all phases but one are zeros
-        # All taps of a row in a tile of the gradient for the weight.
+        # All taps of a row in one tile of the weight gradient.
         (2, 1, 40, 24, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),
-        (2, 72, 1, 1, (9, 18), (3, 3), (2, 2), (1, 3), (1, 1)),  # squares of pixels that meet the same windows
-        (2, 1, 16, 24, (60, 48), (5, 5), (1, 1), (2, 2), (1, 1)),  # neighbours as one pixel of more channels
+        (2, 72, 1, 1, (9, 18), (3, 3), (2, 2), (1, 3), (1, 1)),  # squares of pixels that share their windows
+        (2, 1, 16, 24, (60, 48), (5, 5), (1, 1), (2, 2), (1, 1)),  # adjacent pixels as one pixel of more channels
         (3, 1, 32, 8, (50, 66), (5, 5), (1, 1), (2, 1), (1, 1)),
-        # Strips of depthwise windows: taps apart, rows in several blocks.
+        # Strips of depthwise windows: dilation, rows in several blocks.
         (2, 40, 1, 1, (13, 19), (3, 3), (1, 1), (2, 3), (2, 3)),
-        # And an odd number of pixels, every second of which begins a window.
+        # An odd number of pixels with stride 2.
         (3, 72, 1, 1, (33, 15), (3, 3), (2, 2), (1, 1), (1, 1)),
     ],
     3: [
         (2, 1, 3, 8, (5, 6, 7), (3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2)),
         (1, 2, 5, 3, (4, 5, 6), (1, 3, 3), (2, 1, 3), (0, 1, 1), (1, 2, 1)),
-        (2, 1, 8, 16, (1, 12, 9), (1, 3, 3), (3, 1, 1), (1, 1, 1), (1, 1, 1)),  # windows that lie before the only image
-        (1, 24, 1, 1, (5, 9, 9), (3, 2, 2), (3, 1, 2), (1, 0, 1), (2, 3, 2)),  # phases of depth that no window meets
+        (2, 1, 8, 16, (1, 12, 9), (1, 3, 3), (3, 1, 1), (1, 1, 1), (1, 1, 1)),  # windows before the only image
+        (1, 24, 1, 1, (5, 9, 9), (3, 2, 2), (3, 1, 2), (1, 0, 1), (2, 3, 2)),  # phases of depth without a window
     ],
 }
 
@@ -140,7 +140,7 @@ def fused_samples(dims: int) -> Callable[[torch.dtype, torch.Generator], Iterato
     return make
 
 
-#: images, groups, channels of a group, results of a group, extents, taps, stride, padding, output_padding, dilation
+#: Images, groups, channels of a group, results of a group, extents, taps, stride, padding, output_padding, dilation.
 TRANSPOSED: dict[int, list[tuple]] = {
     1: [(2, 1, 3, 5, (17,), (3,), (2,), (1,), (1,), (1,)), (1, 2, 33, 9, (40,), (4,), (3,), (0,), (2,), (2,))],
     2: [
@@ -212,7 +212,7 @@ def fused_reference(dims: int) -> Callable[..., Tensor]:
 
 
 def magnitude(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The sum of absolute values; no activation is steeper than 1.5."""
+    """Returns the sum of absolute values. No activation is steeper than 1.5."""
 
     def compute(*args, **kwargs) -> Tensor:
         kwargs = {k: v.abs() if isinstance(v, Tensor) else v for k, v in kwargs.items() if k != "activation"}

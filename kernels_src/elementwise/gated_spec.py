@@ -80,13 +80,13 @@ def gradient_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def size(input: Tensor, *parameters: Any) -> Tensor:
-    """The gate's factors cancel where x is far below 0."""
+    """Returns the magnitude: the gate's factors cancel where x is far below 0."""
     a, b = (input[..., ::2], input[..., 1::2]) if parameters[2:] == (True,) else halves(input)
     return (1 + a.abs()) * (1 + b.abs())
 
 
 def gradient_size(grad: Tensor, input: Tensor, *parameters: Any) -> Tensor:
-    """No more than the gradient times both, for either half."""
+    """Returns a bound for either half: the gradient times both."""
     pairs = size(input, *parameters) * grad.abs()
     if parameters[2:] == (True,):
         return pairs.repeat_interleave(2, -1)

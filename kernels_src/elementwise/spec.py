@@ -36,7 +36,8 @@ EXTREMES = [
 
 
 def tensors(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
-    """Every kind of memory: dense, dense in another order, two, three and more dimensions after collapsing."""
+    """Yields every kind of memory: dense, dense in another order, and two, three and more dimensions after
+    collapsing."""
 
     def make(shape: tuple[int, ...]) -> Tensor:
         return normal(shape, dtype, generator, 2.0)
@@ -72,13 +73,13 @@ def unary_samples(*parameters: tuple[Any, ...]) -> Callable[..., Iterator[Sample
 
 
 def positive(t: Tensor) -> Tensor:
-    """The magnitudes of t, with its strides."""
+    """Returns the magnitudes of t, with its strides."""
     whole = t.as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
     return whole.abs().as_strided(t.shape, t.stride(), t.storage_offset())
 
 
 def of_positive(samples: Callable[..., Iterator[Sample]]) -> Callable[..., Iterator[Sample]]:
-    """For functions that are no number below 0; extremes stay as they are."""
+    """Makes samples positive, for functions that are NaN below 0. Extremes stay unchanged."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for sample in samples(dtype, generator):
@@ -162,7 +163,7 @@ def tanh_gradient(grad: Tensor, out: Tensor) -> Tensor:
 
 
 def hardsigmoid(x: Tensor) -> Tensor:
-    """PyTorch's own has the slope in float32, on some devices."""
+    """Computes hardsigmoid, because PyTorch's has a float32 slope on some devices."""
     return torch.clamp(x + 3, 0, 6) / 6
 
 
@@ -177,7 +178,7 @@ def hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
 def hardtanh_gradient(grad: Tensor, x: Tensor, min_val: float, max_val: float) -> Tensor:
     return torch.where(
         (x <= min_val) | (x >= max_val), 0.0, grad
-    )  # PyTorch's on CPUs is 0 or not at NaN, by the position
+    )  # PyTorch's CPU result at NaN is 0 or not, depending on the position
 
 
 def hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
@@ -220,7 +221,8 @@ def near(x: Tensor) -> Tensor:
     return 1 + x.abs()
 
 
-#: What cancels: two halves of about |x| in gelu, x and 3 in hardsigmoid, 1 and a square near 1 in slopes.
+#: Magnitudes of cancelling terms: two halves of about |x| in gelu, x and 3 in hardsigmoid, 1 and a square near 1 in
+#: slopes.
 SIZES: dict[str, Callable[..., Any]] = {
     "gelu": lambda x, *_: x.abs(),
     "hardsigmoid": near,
@@ -262,7 +264,7 @@ def benchmarks(tensors_of_call: int, parameters: tuple[Any, ...]) -> Callable[[t
 def spec(
     name: str, reference: Callable[..., Any], samples: Any, tensors_of_call: int, parameters: tuple[Any, ...] = ()
 ) -> OpSpec:
-    """`parameters` follow the tensors where a call cannot leave them out."""
+    """Returns the spec of an op. `parameters` follow the tensors if a call cannot omit them."""
     return OpSpec(
         f"kpkg::{name}",
         reference,
@@ -297,7 +299,7 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
 ]
 POSITIVE = ("log", "sqrt")
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
-#: Gradients from the result, and those that PyTorch computes too coarsely; the others are autograd's.
+#: Gradients from the result, and those that PyTorch computes too coarsely. All others are autograd's.
 GRADIENTS: dict[str, Callable[..., Tensor]] = {
     "sigmoid": sigmoid_gradient,
     "tanh": tanh_gradient,

@@ -1,4 +1,4 @@
-"""Specs of the cells of recurrent networks.
+"""Specs of recurrent cells.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -48,7 +48,7 @@ def gru_cell(input: Tensor, hx: Tensor, *weights: Any) -> Tensor:
 
 
 def size_of_gates(input: Tensor, hx: Tensor, weights: tuple[Any, ...]) -> Tensor:
-    """The terms of all gates that belong to an element of the state: no gate is steeper than 1."""
+    """Returns the sum of the terms of all gates of a state element. No gate is steeper than 1."""
     sizes = tuple(None if w is None else w.abs() for w in weights)
     a, b = layers(input.abs(), hx.abs(), sizes)
     return (a + b).unflatten(-1, (-1, hx.shape[-1])).sum(-2)
@@ -66,7 +66,7 @@ def lstm_magnitude(input: Tensor, hx: Tensor, cx: Tensor, *weights: Any) -> tupl
 def make(
     name: str, n: int | None, i: int, h: int, dtype: torch.dtype, generator: torch.Generator, bias: str = "both"
 ) -> Sample:
-    """One step for n samples; None is one without a batch."""
+    """Returns a sample of one step for n rows. If n is None, it has no batch dimension."""
     rows = () if n is None else (n,)
     states = [normal((*rows, h), dtype, generator) for _ in range(2 if name == "lstm_cell" else 1)]
     lines = GATES[name] * h

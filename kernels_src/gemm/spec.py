@@ -46,7 +46,7 @@ def magnitude(
     activation: str = "none",
     **flags: bool,
 ) -> Tensor:
-    """The product of absolute values: the size of the terms that are summed. No activation is steeper than 1.13."""
+    """Returns the product of absolute values: the magnitude of the summed terms. No activation is steeper than 1.13."""
     c, bias = (None if t is None else t.abs() for t in (c, bias))
     return (1.0 if activation == "none" else 1.13) * product(
         a.abs(), b.abs(), abs(alpha), abs(beta), *rest, c=c, bias=bias, **flags

@@ -48,7 +48,7 @@ def backward_magnitude(
 
 
 def pairs(dtype: torch.dtype, generator: torch.Generator, log_target: bool) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Logarithms and probabilities, or logarithms twice."""
+    """Yields log probabilities with probabilities, or with log probabilities."""
 
     def make(shape: tuple[int, ...]) -> Tensor:
         return -normal(shape, torch.float64, generator).abs().to(dtype)

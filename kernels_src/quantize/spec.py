@@ -1,4 +1,4 @@
-"""Specs of quantization of rows, alone and behind an RMS norm.
+"""Specs of quantization of rows, alone and after an RMS norm.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ SHAPES = [(1, 1), (3, 0), (0, 5), (24,), (5, 33), (3, 128), (4, 129), (2, 1025),
 
 
 def quantized(x: Tensor, dtype: torch.dtype, group: int) -> tuple[Tensor, Tensor]:
-    """Scales are rounded to float32, and so is the quotient: integers have to be the same."""
+    """Quantizes x. Scales and quotients are rounded to float32, because integers have to be equal."""
     n = x.shape[-1]
     parts = -(-n // group) if group else 1
     length = group or n
@@ -70,7 +70,8 @@ def plain_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
 
 
 def norm_samples(tensors: int) -> Callable[..., Iterator[Sample]]:
-    """Of floats: integers beside a half may be either neighbour where the norm's sum has another order."""
+    """Yields samples with float results. Integers near a half may be either neighbour if the norm is summed in another
+    order."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for index, (label, x) in enumerate(inputs(dtype, generator)):

@@ -33,7 +33,7 @@ MANY = (4100, 24)
 
 
 def eager_gated(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, exact_mode: bool = False) -> Tensor:
-    """The expression whose roundings `exact_mode` repeats."""
+    """Computes the expression whose rounding `exact_mode` reproduces."""
     wide = x_res if x_res.dtype == torch.float64 else x_res.float()
     normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
     return x + normed * torch.tanh(gate)
@@ -79,7 +79,8 @@ def eager_layer(
 def layer_magnitudes(
     x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    """s - mean loses what |s| exceeds the spread by, and 1/sqrt(var + eps) amplifies that."""
+    """Returns magnitudes. s - mean loses digits if |s| exceeds the standard deviation, and 1/sqrt(var + eps) amplifies
+    that."""
     total = x + residual
     scale = ((total - total.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + eps).rsqrt()
     size = (
@@ -92,7 +93,7 @@ def layer_magnitudes(
 
 
 def norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    """x, residual, weight, bias"""
+    """Yields x, residual, weight and bias."""
 
     def make(*shape: int) -> Tensor:
         return normal(shape, dtype, generator)
@@ -136,7 +137,7 @@ def at_sizes(make: Callable[..., Sample]) -> Callable[[torch.Generator], dict[st
 def gated_backward(
     grad: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6, size: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """From the formulas; with `size`, the sums of the sizes of all terms instead."""
+    """Returns gradients by their formulas, or with `size` the sums of the magnitudes of all terms."""
 
     def of(t: Tensor) -> Tensor:
         return t.abs() if size else t
@@ -168,7 +169,7 @@ def layer_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     centred = total - total.mean(-1, keepdim=True)
     rstd = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-    if size:  # the mean is as wrong as the sum of |total| makes it
+    if size:  # the mean has an error in proportion to the sum of |total|
         centred = total.abs() + total.abs().mean(-1, keepdim=True)
     return norm_backward(grad, grad_sum, centred * rstd, rstd, weight, True, size)
 
@@ -202,9 +203,9 @@ def gated_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> It
 
 
 def norm_backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    """grad, grad_sum, sum, weight.
+    """Yields grad, grad_sum, sum and weight.
 
-    In half precision without grad_sum, which is added to a result that is rounded already.
+    In half precision there is no grad_sum, because it would be added to a rounded result.
     """
     for index, sample in enumerate(norm_samples(dtype, generator)):
         x, residual, weight = sample.args[:3]

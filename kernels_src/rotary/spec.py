@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def factors(table: Tensor, query: Tensor, positions: Tensor | None, sections: list[int]) -> Tensor:
-    """The part of a table for each pair of each token: [..., tokens, 1, pairs]."""
+    """Returns the elements of a table for each pair of each token: `[..., tokens, 1, pairs]`."""
     if positions is None:
         rows = table[: query.shape[-3]].expand(*query.shape[:-2], -1)
     elif sections:
@@ -63,12 +63,12 @@ def rotary_embedding_backward(
 
 
 def magnitude(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    """What is added to what: both products of a pair have the size of the larger element."""
+    """Returns magnitudes: both products of a pair are at most as large as the larger element."""
     size = [x.abs().amax(-1, keepdim=True).expand_as(x) if x.shape[-1] else x for x in (query, key)]
     return size[0] * 2, size[1] * 2
 
 
-#: Leading shape, heads of queries, heads of keys, elements of a head, pairs.
+#: Leading shape, query heads, key-value heads, elements of a head, pairs.
 SIZES: list[tuple[tuple[int, ...], int, int, int, int]] = [
     ((1,), 1, 1, 2, 1),
     ((0,), 2, 1, 64, 32),
@@ -122,7 +122,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 
 
 def rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
-    """A row has heads of 128 elements, four of five of them queries."""
+    """Returns a sample in which a row has heads of 128 elements, four of five of them queries."""
     heads = max(n // 128, 2)
     keys = max(heads // 5, 1)
     angle = torch.rand((m, 64), generator=generator, device=generator.device) * 6.3

@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def spread(scale: Tensor, rows: int, columns: int) -> Tensor:
-    """A scale for every element: those given are for all, for rows or columns, or for blocks of 128."""
+    """Returns a scale for every element from one number, or from scales for rows, columns or blocks of 128."""
     if scale.numel() == 1:
         return scale.reshape(1, 1).expand(rows, columns)
     for dim, extent in ((0, rows), (1, columns)):

@@ -13,7 +13,7 @@ from opspec import OpSpec, Sample, normal
 from torch import Tensor
 
 WORD = 32
-#: Two of every four places, as bits of their numbers.
+#: Position bits of the six pairs of a group of four.
 PAIRS = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
 #: Results, depth, rows of the input and the share of elements that are kept.
 SIZES = [
@@ -27,13 +27,13 @@ SIZES = [
 
 
 def kept_columns(keep: Tensor) -> tuple[Tensor, Tensor]:
-    """The starts of rows and the columns of a matrix that says which places are kept."""
+    """Returns the row starts and the columns of a matrix of flags for kept elements."""
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
     return crow.int(), keep.nonzero()[:, 1].int()
 
 
 def kept_bits(keep: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Masks and the starts of their values for the kept elements [words, n, WORD], and how many these are."""
+    """Returns masks and starts of values for kept elements `[words, n, WORD]`, and the number of these."""
     count = keep.sum(2).flatten()
     starts = (count.cumsum(0) - count).view(keep.shape[:2]).int()
     masks = (keep.long() << torch.arange(WORD, device=keep.device)).sum(2)
@@ -41,7 +41,7 @@ def kept_bits(keep: Tensor) -> tuple[Tensor, Tensor, int]:
 
 
 def random_pairs(n: int, steps: int, generator: torch.Generator) -> Tensor:
-    """Positions for n rows and so many steps of 128 places: every pair of places occurs, in any order over a block."""
+    """Returns positions for n rows and `steps` steps of 128 columns. Every pair occurs, in any order over a block."""
     pairs = torch.tensor(PAIRS, device=generator.device)
     words = pairs[torch.randint(6, (-(-n // 64), steps, 512, 4), generator=generator, device=generator.device)]
     words = (words << torch.arange(0, 16, 4, device=words.device)).sum(3)
@@ -92,7 +92,7 @@ def block_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sa
 
 
 def from_elements(k: int, masks: Tensor, starts: Tensor, values: Tensor) -> Tensor:
-    """The weight [n, k], element by element."""
+    """Returns the weight `[n, k]`, element by element."""
     dense = values.new_zeros(masks.shape[1], masks.shape[0] * WORD)
     for word in range(masks.shape[0]):
         for row in range(masks.shape[1]):
@@ -113,7 +113,8 @@ def element_reference(
 def matrix_samples(
     make: Callable[..., Tensor], kept: Callable[[int, int, float], tuple[Tensor, Tensor, Tensor]]
 ) -> Iterator[Sample]:
-    """Samples of a product with a weight of n results and depth k, a share of which `kept(n, k, share)` keeps."""
+    """Yields samples of a product with a weight of n results and depth k, a share of which `kept(n, k, share)`
+    keeps."""
     for n, k, rows, share in SIZES:
         yield Sample((make(rows, k), *kept(n, k, share)), label=f"{n}x{k}, {rows} rows")
         yield Sample((make(2, k, rows).mT, *kept(n, k, share), make(n)), label=f"{n}x{k}, strided, batch and bias")
@@ -137,7 +138,7 @@ def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
 
 
 def from_halves(values: Tensor, positions: Tensor) -> Tensor:
-    """The weight [n, k], element by element."""
+    """Returns the weight `[n, k]`, element by element."""
     n, kept = values.shape
     dense = values.new_zeros(n, 2 * kept)
     for row in range(n):
@@ -153,7 +154,7 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
 def half_matrix(
     k: int, values: Tensor, positions: Tensor, columns: Tensor | None = None, starts: Tensor | None = None
 ) -> Tensor:
-    """The weight [n, k], with what stands in columns behind its own ones; `columns` has those of the own ones, too."""
+    """Returns the weight `[n, k]`, including its further columns. `columns` also names the weight's own columns."""
     matrix = from_halves(values, positions)
     if columns is None or starts is None:
         return matrix[:, :k]
@@ -201,7 +202,8 @@ def half_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
 
 
 def as_weight(matrix: Tensor, channels: int, size: list[int]) -> Tensor:
-    """The weight [k, channels, size] of a matrix [k, taps * channels]; channels of a tap may be rounded up."""
+    """Returns the weight `[k, channels, size]` of a matrix `[k, taps * channels]`. Channels of a tap may be rounded
+    up."""
     return matrix.reshape(matrix.shape[0], size[0], size[1], -1)[..., :channels].permute(0, 3, 1, 2)
 
 
@@ -268,7 +270,7 @@ def magnitude(reference: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return of
 
 
-#: Images, channels, height, width, results, taps, and how windows walk.
+#: Images, channels, height, width, results, taps, and options of the windows.
 WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] = [
     (2, 64, 9, 7, 64, [3, 3], {"padding": [1]}),
     (1, 32, 8, 12, 96, [3, 2], {"stride": [2, 1], "padding": [2, 0], "dilation": [1, 3]}),
@@ -282,9 +284,9 @@ WINDOWS: list[tuple[int, int, int, int, int, list[int], dict[str, list[int]]]] =
 def window_samples(
     pack: Callable[..., tuple[Tensor, ...]],
 ) -> Callable[[torch.dtype, torch.Generator], Iterator[Sample]]:
-    """Samples of a convolution with a packed weight.
+    """Returns samples of a convolution with a packed weight.
 
-    `pack(make, n, taps, channels, generator)` packs one of n results, taps and channels.
+    `pack(make, n, taps, channels, generator)` packs a weight of n results, taps and channels.
     """
 
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-// JSON with one spelling: keys sorted, none twice, no white space, shortest numbers.
+// Implements canonical JSON: sorted unique keys, no white space, shortest numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/CanonicalJson.h"
 #include "runtime/format/Container.h"
@@ -23,7 +23,7 @@ static bool isFinite(const json &value) {
 }
 
 Result<std::string> writeCanonical(const json &value) {
-  // dump() would write null for them without a word.
+  // dump() would silently write null for these.
   if (!isFinite(value))
     return formatError("the manifest holds a number that is not finite");
   try {
@@ -35,8 +35,8 @@ Result<std::string> writeCanonical(const json &value) {
 
 namespace {
 
-/// Builds a value from the parser's events. The library's own callbacks look at all elements of a list each time that
-/// one of them ends, which makes long lists quadratic.
+/// Builds a value from the parser's events. The library's own callbacks visit all elements of a list whenever one ends,
+/// which takes quadratic time for long lists.
 class Builder : public nlohmann::json_sax<json> {
 public:
   json value;
@@ -84,7 +84,7 @@ private:
   bool open(json empty) {
     if (stack.size() == size_t(maxManifestDepth))
       return refuse("is nested deeper than " + std::to_string(maxManifestDepth));
-    // What a list holds moves only when it grows, and by then this one is closed.
+    // A list's elements only move when it grows, and by then this one is closed.
     stack.push_back(&place(std::move(empty)));
     return true;
   }
@@ -94,7 +94,7 @@ private:
   }
 
   std::vector<json *> stack;
-  json *member = nullptr; ///< of the innermost object, whose key came last
+  json *member = nullptr; ///< of the innermost object, for the last key
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// JSON with one spelling: keys sorted, none twice, no white space, shortest numbers.
+// Declares canonical JSON: sorted unique keys, no white space, shortest numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_CANONICALJSON_H
 #define KPKG_FORMAT_CANONICALJSON_H
@@ -11,14 +11,15 @@
 
 namespace kpkg::format {
 
-/// Any spelling. Refuses what is not JSON, a key that comes twice in an object, and deeper nesting than
-/// `maxManifestDepth`; the message is a predicate, "is not JSON: ...".
+/// Parses JSON with any formatting. Refuses invalid JSON, duplicate keys in an object, and nesting deeper than
+/// `maxManifestDepth`. The message is a predicate, "is not JSON: ...".
 Result<nlohmann::json> parseJson(std::string_view text);
 
-/// Refuses anything that writeCanonical would have spelt otherwise, and nesting deeper than `maxManifestDepth`.
+/// Parses canonical JSON. Refuses texts that writeCanonical would not produce, and nesting deeper than
+/// `maxManifestDepth`.
 Result<nlohmann::json> parseCanonical(std::string_view text);
 
-/// The one spelling of `value`. Numbers must be finite and text valid UTF-8, else an error.
+/// Returns the canonical text of `value`. Fails unless numbers are finite and text is valid UTF-8.
 Result<std::string> writeCanonical(const nlohmann::json &value);
 
 } // namespace kpkg::format

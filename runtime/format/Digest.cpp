@@ -1,4 +1,4 @@
-// SHA-256 and Ed25519, from libsodium.
+// Computes SHA-256 and Ed25519 with libsodium.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Digest.h"
 

@@ -1,4 +1,4 @@
-// Files with Ed25519 keys.
+// Reads and writes files with Ed25519 keys.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "runtime/format/WholeFile.h"
@@ -11,7 +11,7 @@
 
 namespace kpkg::format {
 
-/// In front of a secret key's digits, so that it is not taken for a public one.
+/// Precedes a secret key's digits, so that it is not mistaken for a public key.
 static constexpr std::string_view secretPrefix = "kpkg-secret-key-1:";
 
 static Error useError(std::string message) { return {KPKG_ERROR_USE, std::move(message), {}, {}, {}}; }
@@ -25,7 +25,7 @@ Result<PublicKey> parsePublicKey(std::string_view text) {
   return key;
 }
 
-/// Makes a file that was not there; the error names it.
+/// Creates a file that must not exist yet. Errors name it.
 static Status writeNew(const std::string &path, std::string_view text, int mode) {
   auto failure = [&] {
     return Error{errno == EEXIST ? KPKG_ERROR_USE : KPKG_ERROR_FILE,
@@ -38,7 +38,7 @@ static Status writeNew(const std::string &path, std::string_view text, int mode)
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (descriptor < 0)
     return failure();
-  // A key's text is shorter than anything that is written in parts.
+  // A key's text is too short for a partial write.
   bool isWritten = ::write(descriptor, text.data(), text.size()) == ssize_t(text.size()) && ::fsync(descriptor) == 0;
   Status status = isWritten ? Status{} : failure();
   ::close(descriptor);
@@ -48,7 +48,7 @@ static Status writeNew(const std::string &path, std::string_view text, int mode)
 }
 
 Status writeKeyFiles(const std::string &name, const SecretKey &key) {
-  // Of libsodium's form the first half is the seed, which the whole follows from.
+  // In libsodium's format the first half is the seed, which determines the whole key.
   std::string secret = std::string(secretPrefix) + toHex(key.data(), 32) + "\n";
   std::string path = name + ".pub";
   if (Status status = writeNew(path, keyText(publicKey(key)) + "\n", 0666); !status)
@@ -59,7 +59,7 @@ Status writeKeyFiles(const std::string &name, const SecretKey &key) {
   return status;
 }
 
-/// The first line of a file that has no more.
+/// Returns the only line of a file.
 static Result<std::string> readLine(const std::string &path) {
   auto file = WholeFile::open(path);
   if (!file)

@@ -1,4 +1,4 @@
-// Files with Ed25519 keys.
+// Reads and writes files with Ed25519 keys.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_KEYFILES_H
 #define KPKG_FORMAT_KEYFILES_H
@@ -12,17 +12,16 @@
 
 namespace kpkg::format {
 
-/// The digits of a public key.
+/// Returns the digits of a public key.
 std::string keyText(const PublicKey &key);
-/// KPKG_ERROR_USE for anything but 64 lower-case hexadecimal digits.
+/// Parses 64 lower-case hexadecimal digits. KPKG_ERROR_USE for any other text.
 Result<PublicKey> parsePublicKey(std::string_view text);
 
-/// Writes `name`.key, which only its owner may read, and `name`.pub. Files that exist stay, and then neither is
-/// written.
+/// Writes `name`.key, which only its owner may read, and `name`.pub. If one of them exists, neither is written.
 Status writeKeyFiles(const std::string &name, const SecretKey &key);
 Result<SecretKey> readSecretKey(const std::string &path);
-/// Of a key's digits or of a file that has them. A file with a secret key is refused: its name does not belong where
-/// public keys are named.
+/// Reads a public key from its digits, or from a file that has them. A file with a secret key is refused, because it
+/// does not belong where public keys are named.
 Result<PublicKey> readPublicKey(const std::string &textOrPath);
 
 } // namespace kpkg::format

@@ -1,4 +1,4 @@
-// Lock files: which packages may be opened, by digest and by signer.
+// Reads and checks lock files, which allow packages by digest and by signer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Lock.h"
 #include "runtime/format/CanonicalJson.h"
@@ -16,7 +16,7 @@ static std::string fileName(const std::string &path) { return path.substr(path.r
 
 static std::string hex(const Sha256 &digest) { return toHex(digest.data(), digest.size()); }
 
-/// What is wrong with an entry; empty: nothing.
+/// Parses an entry. Returns an error text, or an empty string.
 static std::string readEntry(const json &value, LockEntry &entry) {
   if (!value.is_object())
     return "is no object";

@@ -1,4 +1,4 @@
-// Lock files: which packages may be opened, by digest and by signer.
+// Reads and checks lock files, which allow packages by digest and by signer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_LOCK_H
 #define KPKG_FORMAT_LOCK_H
@@ -15,7 +15,7 @@
 
 namespace kpkg::format {
 
-/// What a lock says of a package; at least one of the two is there.
+/// A lock's requirements for a package; at least one of the two is set.
 struct LockEntry {
   /// Of the whole file.
   std::optional<Sha256> digest;
@@ -23,22 +23,22 @@ struct LockEntry {
   std::vector<PublicKey> signers;
 };
 
-/// The packages of a lock file by file name, without folders: a lock is moved along with its packages.
+/// The packages of a lock file by file name, without folders: a lock moves along with its packages.
 class Lock {
 public:
-  /// Refuses a file of another form, entries that say nothing, and keys that it does not know: a mistyped wish must
-  /// not give less.
+  /// Refuses a file of another format, entries without requirements, and unknown keys, because a mistyped requirement
+  /// must not be ignored.
   static Result<Lock> open(const std::string &path);
   static Result<Lock> parse(std::string_view text, std::string path);
 
-  /// Adds a package as it is now; `withDigest` false: later ones by the same signers will do, too. Two files of one
-  /// name, damage, and what would leave an entry empty are refused.
+  /// Adds a package in its current state. If `withDigest` is false, later packages by the same signers are accepted,
+  /// too. Refuses two files of one name, damaged packages, and entries without requirements.
   Status add(const Reader &package, bool withDigest);
-  /// KPKG_ERROR_TRUST for a package that is not in the lock or is another one. Digests of sections are not looked at
-  /// where the entry has no digest of the file.
+  /// Returns KPKG_ERROR_TRUST for a package that is not in the lock, or differs from it. Digests of sections are not
+  /// checked if the entry has no digest of the file.
   Status check(const Reader &package) const;
 
-  /// The text of the file.
+  /// Returns the text of the file.
   std::string text() const;
   size_t size() const { return packages.size(); }
 

@@ -1,4 +1,4 @@
-// Writes a file whole or not at all.
+// Writes a file completely or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 
@@ -14,7 +14,7 @@ namespace kpkg::format {
 
 namespace {
 
-/// Why something failed; empty: it did not.
+/// An error text; empty without an error.
 using Problem = std::string;
 
 Problem lastProblem() { return std::strerror(errno); }
@@ -24,13 +24,13 @@ std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Replaces `path` by what it links to, which need not exist.
+/// Replaces `path` by the target of its links, which need not exist.
 Problem followLinks(std::string &path) {
   constexpr int most = 40; // as the kernel's own limit
   for (int i = 0; i < most; ++i) {
     struct stat status = {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode))
-      return {}; // what is wrong with a missing file shows when it is made
+      return {}; // errors of a missing file are reported when it is created
     char target[4096];
     ssize_t size = ::readlink(path.c_str(), target, sizeof target);
     if (size < 0)
@@ -64,8 +64,8 @@ Problem writeThrough(const std::string &path, std::string_view bytes) {
   return problem;
 }
 
-/// A new file in `folder`, with the permissions that the process gives to files. Its name says nothing of the final
-/// one, which may be as long as names can be.
+/// Creates a file in `folder` with the process' default permissions. Its name does not contain the final one, which may
+/// be as long as names can be.
 int createBeside(const std::string &folder, std::string &path) {
   std::random_device random;
   for (;;) {
@@ -100,7 +100,7 @@ Problem replaceWhole(const std::string &path, std::string_view bytes) {
 
 Problem write(std::string path, std::string_view bytes) {
   if (path == "-") {
-    std::fflush(stdout); // what was printed comes first
+    std::fflush(stdout); // printed text comes first
     return writeAll(STDOUT_FILENO, bytes);
   }
   if (Problem problem = followLinks(path); !problem.empty())
@@ -114,7 +114,7 @@ Problem write(std::string path, std::string_view bytes) {
     return writeThrough(path, bytes);
   if (!S_ISREG(status.st_mode))
     return "it is neither a file nor a character device nor a FIFO";
-  // The superuser may write to anything; a file that nobody may write to was protected on purpose.
+  // The superuser may write to any file, but a read-only file was protected on purpose.
   if ((status.st_mode & 0222) == 0 || ::access(path.c_str(), W_OK) != 0)
     return "the file is read-only";
   return replaceWhole(path, bytes);

@@ -82,13 +82,13 @@ Status Reader::readHeader() {
   if (!parsed->is_object())
     return refuse("its manifest is no JSON object");
   auto format = parsed->find("format");
-  // By their spelling: as numbers, 1 and 1.0 are equal.
+  // Compared as text, because the numbers 1 and 1.0 are equal.
   if (format == parsed->end() || format->dump() != json{{"major", major}, {"minor", minorOfFile}}.dump())
     return refuse("the manifest's `format` is not the header's version");
   return {};
 }
 
-/// Text of a manifest field, or null.
+/// Returns the text of a manifest field, or null.
 static const std::string *stringField(const json &object, const char *key) {
   auto field = object.find(key);
   return field == object.end() ? nullptr : field->get_ptr<const std::string *>();

@@ -18,16 +18,16 @@
 
 namespace kpkg::format {
 
-/// A section's contents: a part of the file, or memory of their own when they were compressed.
+/// A section's contents: a part of the file, or separate memory if they were compressed.
 struct Contents {
   std::string_view bytes;
   std::shared_ptr<const void> owner;
 };
 
-/// A signature that a package carries.
+/// A signature in a package.
 struct Signer {
   PublicKey key;
-  /// Whether it is of this package and by that key.
+  /// Whether the signature is valid for this package and key.
   bool isValid = false;
 };
 
@@ -35,7 +35,7 @@ struct Signer {
 class Reader {
 public:
   static Result<Reader> open(const std::string &path);
-  /// `bytes` must outlive the reader and what it returns. `name` stands for the file in messages.
+  /// Opens a package in memory. `bytes` must outlive the reader and its results. `name` is the file's name in messages.
   static Result<Reader> fromMemory(std::string_view bytes, std::string name);
 
   const std::string &name() const { return fileName; }
@@ -43,24 +43,24 @@ public:
   const nlohmann::json &manifest() const { return *parsed; }
   std::string_view manifestText() const { return text; }
   const std::vector<Section> &sections() const { return table; }
-  /// Null when there is none of this name and of a kind that this version knows. Signatures are not found: nothing
-  /// that is signed covers them.
+  /// Returns a section of a known kind by name; null if there is none. Signatures are excluded, because they are not
+  /// signed themselves.
   const Section *find(std::string_view name) const;
 
-  /// The contents, decompressed. `checkDigest`: refuses them when the SHA-256 of the stored bytes is not the
+  /// Returns the decompressed contents. If `checkDigest`, refuses them unless the SHA-256 of the stored bytes is the
   /// manifest's.
   Result<Contents> read(const Section &section, bool checkDigest) const;
   Status checkDigest(const Section &section) const;
-  /// Checks every section's digest, and decompresses it: also what nothing would read.
+  /// Checks every section's digest, and decompresses it, including sections that nothing reads.
   Status checkSections() const;
-  /// SHA-256 of the whole file.
+  /// Returns the SHA-256 of the whole file.
   Sha256 fileDigest() const { return sha256(bytes); }
-  /// The bytes in the file, unchecked.
+  /// Returns the bytes in the file, unchecked.
   std::string_view stored(const Section &section) const;
 
-  /// Of the signature sections, in their order. A section whose digest is wrong is an error.
+  /// Returns the signers of the signature sections, in order. Fails for a section with a wrong digest.
   Result<std::vector<Signer>> signers() const;
-  /// Succeeds when one of the signature sections is valid and by one of `keys`.
+  /// Succeeds if one of the signature sections is valid and by one of `keys`.
   Status checkSignature(const std::vector<PublicKey> &keys) const;
 
 private:
@@ -78,10 +78,10 @@ private:
   uint64_t dataStart = 0;
   std::shared_ptr<const nlohmann::json> parsed;
   std::vector<Section> table;
-  std::unordered_map<std::string_view, size_t> usable; ///< what find() finds, into `table`
+  std::unordered_map<std::string_view, size_t> usable; ///< the sections that find() returns, as indices in `table`
 };
 
-/// What a signature signs: everything of the manifest except the signature sections themselves.
+/// Returns the signed message: the whole manifest except the signature sections themselves.
 Result<std::string> signedMessage(const nlohmann::json &manifest);
 
 } // namespace kpkg::format

@@ -1,4 +1,4 @@
-// Changed copies of packages: what they keep, and their signatures.
+// Makes changed copies of packages, and their signatures.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Rewrite.h"
 

@@ -1,4 +1,4 @@
-// A whole file, read into memory.
+// Reads a whole file into memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/WholeFile.h"
 
@@ -15,7 +15,7 @@ Result<WholeFile> WholeFile::open(const std::string &path) {
   auto failure = [&](const std::string &what) {
     return Error{KPKG_ERROR_FILE, "cannot read '" + path + "': " + what, {}, {}, {}};
   };
-  // Of a FIFO without O_NONBLOCK, opening waits for someone who writes.
+  // Without O_NONBLOCK, opening a FIFO waits for a writer.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return failure(std::strerror(errno));

@@ -1,4 +1,4 @@
-// A whole file, read into memory.
+// Reads a whole file into memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_WHOLEFILE_H
 #define KPKG_FORMAT_WHOLEFILE_H
@@ -11,8 +11,8 @@
 
 namespace kpkg::format {
 
-/// Owns the bytes. A mapping would not do: a file that shrinks while it is mapped ends the process at the next access
-/// (SIGBUS), and one that is written in place changes after it was checked.
+/// Owns the bytes. A mapping is not suitable. A file that shrinks while it is mapped kills the process at the next
+/// access (SIGBUS). A file that is written in place changes after it was checked.
 class WholeFile {
 public:
   static Result<WholeFile> open(const std::string &path);

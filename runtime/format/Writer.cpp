@@ -1,4 +1,4 @@
-// Writes a package; the same input gives the same bytes.
+// Writes a package. The same input gives the same bytes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Writer.h"
 #include "runtime/format/CanonicalJson.h"
@@ -12,7 +12,7 @@ namespace kpkg::format {
 
 using nlohmann::json;
 
-/// Part of the bytes of every package, so it never changes within a major version.
+/// It affects the bytes of every package, so it never changes within a major version.
 static constexpr int zstdLevel = 12;
 
 static Error writeError(std::string message) { return {KPKG_ERROR_FORMAT, std::move(message), {}, {}, {}}; }
@@ -54,7 +54,7 @@ bool Writer::has(std::string_view name) const {
 }
 
 Status Writer::copy(const Reader &from, const Section &section) {
-  // A copy with a digest of its own would make damage look right.
+  // A copy with a new digest would hide damage.
   if (auto contents = from.read(section, /*checkDigest=*/true); !contents)
     return contents.error();
   if (has(section.name))

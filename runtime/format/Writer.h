@@ -1,4 +1,4 @@
-// Writes a package; the same input gives the same bytes.
+// Writes a package. The same input gives the same bytes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_WRITER_H
 #define KPKG_FORMAT_WRITER_H
@@ -16,20 +16,20 @@ namespace kpkg::format {
 
 class Reader;
 
-/// Collects sections, then lays them out in the order in which they were added.
+/// Collects sections, then lays them out in the order of their addition.
 class Writer {
 public:
-  /// `compression` Zstd is a wish: contents that do not shrink are stored as they are. A required section of a kind
-  /// that a reader does not know makes that reader refuse the file.
+  /// Adds a section. `compression` Zstd is a hint: contents that do not shrink are stored uncompressed. If it is
+  /// required, readers that do not know the kind refuse the file.
   Status add(std::string name, std::string kind, std::string contents, Compression compression = Compression::Zstd,
              bool required = true);
 
-  /// A section of another package, as it is stored there: equal bytes, whatever compressed them.
+  /// Adds a section of another package with its stored bytes, however they were compressed.
   Status copy(const Reader &from, const Section &section);
-  /// Whether there is a section of this name.
+  /// Returns whether there is a section of this name.
   bool has(std::string_view name) const;
 
-  /// The whole file. `manifest` is the object, in which `format` and `sections` are filled in here; with `key`, a
+  /// Returns the whole file. `manifest` is an object, to which `format` and `sections` are added here. With `key`, a
   /// signature section is added last.
   Result<std::string> finish(const nlohmann::json &manifest, const SecretKey *key = nullptr);
 

@@ -1,4 +1,4 @@
-// Which of several instances with equal results runs a launch: what was measured, else what the cost model estimates.
+// Chooses among instances with equal results by measured times, else by the cost model's estimates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Alternatives.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -17,8 +17,8 @@ std::string tuningName(const ExecutionDevice &device) {
   return properties ? properties->name : std::string();
 }
 
-/// A row for near extents decides among alternatives that the cost model holds for about as good: numbers of waves
-/// change from one size to the next.
+/// Limit of estimates, relative to the best, up to which a row for similar extents may decide. The number of waves
+/// differs between similar sizes.
 static constexpr double neighbourBand = 1.1;
 
 AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,

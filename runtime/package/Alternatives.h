@@ -1,4 +1,4 @@
-// Which of several instances with equal results runs a launch: what was measured, else what the cost model estimates.
+// Chooses among instances with equal results by measured times, else by the cost model's estimates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_ALTERNATIVES_H
 #define KPKG_PACKAGE_ALTERNATIVES_H
@@ -20,26 +20,26 @@ struct ExecutionDevice;
 struct AlternativeChoice {
   enum class By : uint8_t {
     Table,     ///< a row of the tuning table for these extents
-    Neighbour, ///< one for extents of the same classes
-    Model,     ///< the shortest estimate; of equal ones the first
-    Order,     ///< there are no estimates: the first
+    Neighbour, ///< a row for other extents of the same classes
+    Model,     ///< the shortest estimate; the first of equal ones
+    Order,     ///< the first, because there are no estimates
   };
   By by = By::Order;
-  /// All of them, in the manifest's order, with estimates where every one has one.
+  /// All alternatives in the manifest's order, with estimates if each of them has one.
   std::vector<const Instance *> instances;
   std::vector<TimeEstimate> estimates;
   size_t chosen = 0;
-  std::string device; ///< as the tuning table calls it
+  std::string device; ///< name in the tuning table
 };
 
-/// As the tuning table calls a device: "NVIDIA H200"; of the host its number of threads, "16 threads".
+/// Returns the name of a device in the tuning table: "NVIDIA H200", or the host's number of threads, "16 threads".
 std::string tuningName(const ExecutionDevice &device);
 
-/// `alternatives`: at least two, in the manifest's order. The same arguments give the same choice.
+/// Chooses one of `alternatives`: at least two, in the manifest's order. The choice is deterministic.
 AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,
                                     const plan::LaunchStep &launch, const ExecutionDevice &device);
 
-/// What became of alternative `index`, for people; "chosen by ..." for the chosen one.
+/// Returns the verdict on alternative `index` for people; "chosen by ..." for the chosen one.
 std::string verdictOn(const AlternativeChoice &choice, size_t index);
 
 } // namespace kpkg::package

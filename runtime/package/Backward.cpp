@@ -1,4 +1,4 @@
-// Gradients of ops in the manifest. What a file says is not trusted: every index is checked before it is used.
+// Reads gradients of ops from the manifest. Files are not trusted: every index is checked before its use.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Backward.h"
 

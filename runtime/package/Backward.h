@@ -1,4 +1,4 @@
-// Gradients of ops in the manifest: reading them, and checking them against both ops.
+// Reads gradients of ops from the manifest, and checks them against both ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_BACKWARD_H
 #define KPKG_PACKAGE_BACKWARD_H
@@ -7,14 +7,14 @@
 
 namespace kpkg::package {
 
-/// Reads the `backward` of an op. Says what is wrong with it; empty when it is well-formed.
+/// Reads the `backward` of an op. Returns an error text; empty if it is well-formed.
 std::string readBackward(const nlohmann::json &value, Backward &backward);
 
-/// Whether a well-formed backward fits its op and the op that it names: indices, kinds, counts. Says what does not;
-/// empty when all does.
+/// Checks whether a well-formed backward fits its op and the op that it names: indices, kinds, counts. Returns an error
+/// text; empty if everything fits.
 std::string checkBackward(const OpEntry &op, const std::vector<OpEntry> &ops);
 
-/// The same form again: {"op": name, "arguments": [["gradient", 0], ...]}.
+/// Converts it back to JSON: {"op": name, "arguments": [["gradient", 0], ...]}.
 nlohmann::ordered_json backwardRecord(const Backward &backward);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// What the files that implement the C ABI share: handles, and the border that no exception crosses.
+// Shared code of the C ABI: handles, and the boundary that no exception crosses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_CAPI_H
 #define KPKG_PACKAGE_CAPI_H
@@ -16,7 +16,7 @@ struct kpkg_string {
 
 struct kpkg_library {
   std::shared_ptr<kpkg::package::Library> library;
-  /// Without fallbacks: those belong to registries.
+  /// Without fallbacks, which belong to registries.
   kpkg::package::OpTable ops;
 };
 
@@ -43,7 +43,7 @@ inline kpkg_status nullPointer(const char *what) {
   return fail(Error{KPKG_ERROR_USE, std::string(what) + " is null", {}, {}, {}});
 }
 
-/// Copies as much of `value` as the caller's struct has; its `struct_size` stays.
+/// Copies as much of `value` as the caller's struct has, and keeps its `struct_size`.
 template <typename Struct> kpkg_status giveStruct(const Struct &value, Struct *out) {
   size_t size = out->struct_size;
   if (size < sizeof(size_t))

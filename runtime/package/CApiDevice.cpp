@@ -1,4 +1,4 @@
-// The C ABI: devices, their memory and streams.
+// Implements the C ABI of devices, their memory and streams.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/device/cuda/Memory.h"
@@ -30,7 +30,7 @@ template <typename Body> static kpkg_status onDevice(kpkg_device device, Body bo
   return fail(scope.status() ? body() : scope.status());
 }
 
-/// Text that lives as long as the process; there are few of them.
+/// Keeps a text for the lifetime of the process. There are few of them.
 static const char *keepText(const std::string &text) {
   static std::set<std::string> kept;
   static std::mutex lock;

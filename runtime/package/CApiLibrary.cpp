@@ -1,4 +1,4 @@
-// The C ABI: errors, log, dtypes, libraries, registries.
+// Implements the C ABI of errors, log, dtypes, libraries and registries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/package/CApi.h"
@@ -43,7 +43,7 @@ void kpkg_set_log(kpkg_log_fn log, void *context) { setLog(log, context); }
 //===--- Dtypes and this machine ----------------------------------------------------------------------------------===//
 
 const char *kpkg_dtype_name(int32_t dtype) {
-  // Names are literals, so they end with a zero.
+  // Names are literals, so they are zero-terminated.
   return dtype >= 0 && dtype < KPKG_DTYPE_COUNT ? plan::dtypeName(plan::DType(dtype)).data() : nullptr;
 }
 int32_t kpkg_dtype_from_name(const char *name) { return name ? int32_t(plan::dtypeFromName(name)) : KPKG_NO_DTYPE; }
@@ -57,7 +57,7 @@ const char *kpkg_cpu_target(size_t index) {
 }
 
 int32_t kpkg_cpu_threads(void) {
-  static_cast<void>(environment()); // KPKG_NUM_THREADS counts from the first look at it on
+  static_cast<void>(environment()); // applies KPKG_NUM_THREADS, which is read on first use
   return cpu::threadCount();
 }
 
@@ -233,7 +233,7 @@ kpkg_status kpkg_registry_set_fallback(kpkg_registry *registry, const char *op, 
     }
     Status status = registry->registry.setFallback(op, replacement);
     if (!status && replacement)
-      replacement->destroy = nullptr; // nobody has it: `context` stays the caller's
+      replacement->destroy = nullptr; // not taken over: the caller keeps `context`
     return fail(status);
   });
 }

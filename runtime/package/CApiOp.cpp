@@ -1,4 +1,4 @@
-// The C ABI: schemas, calls, explanations and counters of ops.
+// Implements the C ABI of schemas, calls, explanations and counters of ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CApi.h"
 #include "runtime/package/Profile.h"
@@ -82,10 +82,10 @@ kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **js
   });
 }
 
-/// Later versions of the struct only add fields at its end; this is what the first version had.
+/// The size of the struct's first version. Later versions only add fields at its end.
 static constexpr size_t firstCallSize = offsetof(kpkg_call, precision);
 
-/// `call` with the fields that its caller does not know.
+/// Returns `call` with defaults for fields that its caller does not know.
 static kpkg_call completed(const kpkg_call &call) {
   kpkg_call complete = {};
   std::memcpy(&complete, &call, std::min(call.struct_size, sizeof complete));

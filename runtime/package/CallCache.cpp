@@ -1,4 +1,4 @@
-// Planned calls that a thread used lately, found without a lock.
+// Caches planned calls that a thread used recently, without a lock.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CallCache.h"
 
@@ -10,11 +10,11 @@ namespace kpkg::package {
 namespace {
 struct Slot {
   std::shared_ptr<const PlannedCall> call;
-  /// Running calls of this thread that use it: more than one only when calls nest.
+  /// Running calls of this thread that use it. More than one only for nested calls.
   uint32_t pins = 0;
 };
 
-/// Direct-mapped: a collision costs one look into the op's own table.
+/// Direct-mapped: a collision costs one lookup in the op's own table.
 struct ThreadCache {
   std::array<Slot, 256> slots;
   uint64_t generation = 0;

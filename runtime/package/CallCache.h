@@ -1,4 +1,4 @@
-// Planned calls that a thread used lately, found without a lock.
+// Caches planned calls that a thread used recently, without a lock.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_CALLCACHE_H
 #define KPKG_PACKAGE_CALLCACHE_H
@@ -12,13 +12,13 @@ namespace kpkg::package {
 
 uint64_t hashKey(uint64_t op, const std::vector<uint64_t> &key);
 
-/// Keeps a planned call alive during a call, without counting references that other threads share.
+/// Keeps a planned call alive during a call, without touching reference counts that other threads share.
 class PinnedCall {
 public:
   PinnedCall() = default;
-  /// In the thread's cache.
+  /// Pins a call in the thread's cache.
   PinnedCall(const PlannedCall *call, uint32_t *pins) : call(call), pins(pins) { ++*pins; }
-  /// Not cached.
+  /// Owns a call that is not cached.
   explicit PinnedCall(std::shared_ptr<const PlannedCall> owned) : call(owned.get()), owned(std::move(owned)) {}
   PinnedCall(PinnedCall &&other) noexcept
       : call(std::exchange(other.call, nullptr)), pins(std::exchange(other.pins, nullptr)),
@@ -38,11 +38,11 @@ private:
   std::shared_ptr<const PlannedCall> owned;
 };
 
-/// Empty when this thread has not used the signature lately.
+/// Returns an empty result if this thread has not used the signature recently.
 PinnedCall findPlannedCall(uint64_t op, uint64_t hash, const std::vector<uint64_t> &key);
 PinnedCall keepPlannedCall(std::shared_ptr<const PlannedCall> call);
 
-/// Called when an op ends: threads drop what they keep, each at its next call.
+/// Called when an op is destroyed. Each thread empties its cache at its next call.
 void forgetPlannedCalls();
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// What a kpkg_op is: the packages that have the op, its fallback, the policy between them, and its counters.
+// Implements kpkg_op: the packages that have the op, its fallback, the policy between them, and its counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Environment.h"
@@ -8,7 +8,7 @@
 
 namespace kpkg::package {
 
-/// Reasons kept for each op; a reason may name sizes, so there is no end of them.
+/// Limit of kept reasons per op. Reasons may contain sizes, so their number is not bounded.
 static constexpr size_t keptReasons = 64;
 
 static void add(std::atomic<uint64_t> &counter, uint64_t count) {
@@ -35,7 +35,7 @@ void CallableOp::declare(OpEntry entry) {
 }
 
 void CallableOp::setFallback(std::shared_ptr<const Fallback> replacement) {
-  // The old one is destroyed outside of the lock: what it calls is not ours.
+  // The old fallback is destroyed outside the lock, because it calls foreign code.
   std::lock_guard guard(lock);
   fallback.swap(replacement);
 }
@@ -217,12 +217,12 @@ Status CallableOp::record(kpkg_call &call, bool fallsBack) const {
 }
 
 Status CallableOp::run(kpkg_call &call, bool fallsBack) const {
-  if (fallsBack) // else once it is known that this way is the call's
+  if (fallsBack) // otherwise only once a packaged reference is known to run the call
     add(counters.calls, 1);
   FrameLease frame;
   const OpEntry &op = entry();
   Status status = checkResults(op, call);
-  if (status && op.schema.empty()) { // known by name alone: the fallback gets what the caller gave
+  if (status && op.schema.empty()) { // known by name alone: the fallback gets the caller's arguments
     if (!fallsBack)
       return noPackage(op);
     frame->bindAsGiven(call);
@@ -256,7 +256,7 @@ Status CallableOp::infer(kpkg_call &call) const {
   FrameLease frame;
   if (Status status = frame->bind(op, call, currentRestriction()); !status)
     return status;
-  // Any device will do; a dtype that the plan cannot name is another matter.
+  // Accepts any device, but not a dtype that plans cannot name.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
   for (const kpkg_value &value : frame->values)
     if (value.kind == KPKG_TENSOR) {

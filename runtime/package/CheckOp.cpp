@@ -1,4 +1,4 @@
-// Ops of packages: their names, and their schemas, which have to be those of their arguments and results.
+// Checks ops of packages: their names, and their schemas, which must match their arguments and results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Schema.h"
 #include "runtime/plan/Limits.h"
@@ -61,14 +61,14 @@ std::string schemaOf(const OpEntry &op) {
   return text + ")";
 }
 
-/// A letter or an underscore, then also digits; not of the form that Python keeps for itself.
+/// Returns whether a text is an identifier that Python does not reserve.
 static bool isWord(std::string_view text) {
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return !text.empty() && isLetter(text[0]) && !(text.starts_with("__") && text.ends_with("__")) &&
          std::all_of(text.begin(), text.end(), [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The schema's text has no other way to say what a string holds.
+/// Returns whether the schema's text can represent a string.
 static bool isPlainText(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });

@@ -1,4 +1,4 @@
-// Which instance of a kernel runs a launch, and why not the others.
+// Chooses the instance of a kernel that runs a launch, and explains why the others do not.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -44,12 +44,12 @@ static bool meets(const ParamValue &listed, const LaunchParam &wanted, const Par
 
 namespace {
 struct WantedParam {
-  size_t index; ///< into Kernel::params
+  size_t index; ///< index in Kernel::params
   const LaunchParam *param;
   ParamValue value;
-  uint64_t accepted = 0; ///< by the numbers of Kernel::values, where there are some
+  uint64_t accepted = 0; ///< bits by the numbers of Kernel::values, if there are some
 
-  /// Whether instance `number` of the kernel's has a value that meets this.
+  /// Returns whether the kernel's instance `number` has an accepted value.
   bool isMetBy(const Tables &tables, const Kernel &kernel, size_t number) const {
     if (kernel.values[index].empty())
       return meets(tables.instances[kernel.instances[number]].params[index], *param, value);
@@ -63,7 +63,7 @@ static std::string unmetText(const WantedParam &want, const Instance &instance) 
          (want.param->atLeast ? "at least " : "") + want.value.str();
 }
 
-/// The values of one parameter over some instances, without repetition: "float32, bfloat16".
+/// Lists the values of one parameter over some instances, without repetition: "float32, bfloat16".
 static std::string listValues(const Tables &tables, const std::vector<uint32_t> &instances, size_t param) {
   std::vector<std::string> seen;
   for (uint32_t index : instances) {
@@ -77,7 +77,7 @@ static std::string listValues(const Tables &tables, const std::vector<uint32_t> 
   return seen.size() > 16 ? text + ", ..." : text;
 }
 
-/// Why the parameters of no instance fit: the first parameter for which nothing is left.
+/// Explains why the parameters of no instance fit, by the first parameter that excludes all remaining instances.
 static Error noParams(const Tables &tables, const Kernel &kernel, const std::vector<WantedParam> &wanted,
                       const std::string &op) {
   std::vector<uint32_t> left = kernel.instances;
@@ -104,7 +104,7 @@ static Error noParams(const Tables &tables, const Kernel &kernel, const std::vec
   return {KPKG_ERROR_NO_INSTANCE, why, op, kernel.name, {}};
 }
 
-/// The first thing that the fact needs and the view lacks; empty when it holds.
+/// Returns the first requirement of the fact that the view does not meet; empty if the fact holds.
 static std::string lacking(const Fact &fact, const plan::View &view, std::span<const int64_t> alignments) {
   for (int32_t d = 0; d < view.rank; ++d)
     if (view.shape[size_t(d)] == 0)
@@ -137,7 +137,7 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
   return {};
 }
 
-/// What the driver makes no tensor map of, beyond what facts say; empty when it makes one.
+/// Returns why the driver cannot create a tensor map of the view, beyond the facts; empty if it can.
 static std::string unmappable(const plan::View &view, int32_t unit) {
   for (int32_t d = 0; d < view.rank; ++d) {
     int64_t extent = view.shape[size_t(d)], stride = view.strides[size_t(d)];
@@ -152,7 +152,7 @@ static std::string unmappable(const plan::View &view, int32_t unit) {
   return {};
 }
 
-/// Empty when all facts hold, and what goes with them.
+/// Returns the first broken fact or tensor map; empty if all hold.
 static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
                               std::span<const int64_t> alignments) {
   for (const Fact &fact : instance.facts) {
@@ -177,7 +177,7 @@ static std::string brokenFact(const Kernel &kernel, const Instance &instance, co
   return {};
 }
 
-/// How much the facts of an instance say.
+/// Returns a measure of how specialised an instance is.
 static size_t strength(const Instance &instance) {
   size_t count = 0;
   for (const Fact &fact : instance.facts)
@@ -192,8 +192,10 @@ static std::string missingFlag(const Instance &instance) {
   return {};
 }
 
-/// Position of a GPU target for this device, best first, or nothing: machine code of the chip itself, of older ones of
-/// its generation, then PTX, which the driver compiles. "a" behind the number means code for that chip alone.
+/// Returns the rank of a GPU target for this device, best first, or nothing.
+///
+/// Machine code for the chip itself comes first, then for older chips of its generation, then PTX, which the driver
+/// compiles. The suffix "a" means code for that chip alone.
 static std::optional<size_t> gpuRank(std::string_view target, const ExecutionDevice &device) {
   bool isPtx = target.starts_with("compute_");
   if (!isPtx && !target.starts_with("sm_"))
@@ -226,7 +228,7 @@ static std::string runnableText() {
   return text.empty() ? "none of kpkg's targets" : text;
 }
 
-/// Position among what the device runs, best first, or nothing.
+/// Returns the rank of a target among those that the device runs, best first, or nothing.
 static std::optional<size_t> targetRank(const std::string &target, const ExecutionDevice &device) {
   if (device.isCuda)
     return gpuRank(target, device);
@@ -239,8 +241,8 @@ bool runsOn(const Instance &instance, const ExecutionDevice &device) {
   return targetRank(instance.target, device).has_value();
 }
 
-/// The launch's arguments against the kernel's and the instance's: a plan that does not fit its kernels must not reach
-/// them.
+/// Checks the launch's arguments against the kernel and the instance. A plan that does not fit its kernels must not
+/// reach them.
 static std::optional<Error> checkArguments(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
                                            const std::string &op) {
   auto refuse = [&](const std::string &argument, const std::string &what) {
@@ -271,7 +273,7 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
   return std::nullopt;
 }
 
-/// Whether the instances differ in nothing but tuned parameters that the launch does not name.
+/// Returns whether the instances differ only in tuned parameters that the launch does not give.
 static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam> &wanted, const Instance &a,
                             const Instance &b) {
   for (size_t i = 0; i < kernel.params.size(); ++i) {
@@ -316,7 +318,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
   const Instance *best = nullptr;
   size_t bestRank = 0;
   std::vector<const Instance *> suitable;
-  // Smaller sizes first, then the better target, then more facts; else the order of the manifest.
+  // Orders by smaller sizes, then the better target, then more facts, then the manifest.
   auto order = [&](const Instance &candidate, size_t rank) {
     for (const WantedParam &want : wanted)
       if (want.param->atLeast && candidate.params[want.index].integer != best->params[want.index].integer)
@@ -332,7 +334,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
   bool closestIsForeign = false;
   std::string closest;
   for (size_t number = 0; number < kernel.instances.size(); ++number) {
-    // Most instances fall out here, so nothing of them is read, and no text is made for them that nobody reads.
+    // This rejects most instances, so it reads nothing of them, and creates texts only for a report.
     const Instance &instance = tables.instances[kernel.instances[number]];
     auto unmet =
         std::ranges::find_if(wanted, [&](const WantedParam &want) { return !want.isMetBy(tables, kernel, number); });
@@ -344,13 +346,13 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     paramsFit = true;
     auto rank = targetRank(instance.target, device);
     if (!report && best && rank && order(instance, *rank) == std::strong_ordering::greater)
-      continue; // nor is it an alternative of the best
+      continue; // it cannot be an alternative of the best
     std::string reason;
     if (!rank)
       reason =
           "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
     else if (auto error = checkArguments(kernel, instance, launch, op)) {
-      // The instances that fit the parameters agree on the arguments' types.
+      // Instances with fitting parameters agree on the arguments' types.
       if (!report)
         return *error;
       reason = error->message;
@@ -361,7 +363,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
       if (reason.empty())
         reason = brokenFact(kernel, instance, launch, alignments);
     }
-    // An instance for this CPU came closer than one for another.
+    // An instance for this CPU is closer than one for another CPU.
     if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {
       closest = instance.label + " " + reason;
       closestIsForeign = !rank;

@@ -1,4 +1,4 @@
-// Which instance of a kernel runs a launch, and why not the others.
+// Chooses the instance of a kernel that runs a launch, and explains why the others do not.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_CHOICE_H
 #define KPKG_PACKAGE_CHOICE_H
@@ -16,52 +16,53 @@
 
 namespace kpkg::package {
 
-/// Where the tensors of a call are.
+/// The device of a call's tensors.
 struct ExecutionDevice {
   bool isCuda = false;
   int32_t index = 0;
-  /// Of a GPU.
+  /// Only for GPUs.
   int32_t major = 0, minor = 0;
   int32_t multiprocessors = 0;
-  /// What plans see.
+  /// The number of processors that plans see.
   int64_t processors() const { return isCuda ? multiprocessors : plan::hostProcessors; }
 };
 
-/// What a choice looks at.
+/// The inputs of a choice.
 struct ChoiceQuery {
   const Tables &tables;
   const plan::LaunchStep &launch;
   const std::string &op;
   const ExecutionDevice &device;
-  /// What the address of each buffer is a multiple of, in bytes.
+  /// The alignment of each buffer's address, in bytes.
   std::span<const int64_t> alignments;
-  /// Nothing else is taken; null: all.
+  /// Limits the choice; null: no limits.
   const Restriction *restriction = nullptr;
 };
 
 struct Verdict {
   const Instance *instance = nullptr;
-  /// Why it was not taken; empty for the chosen one.
+  /// Why it was not chosen; empty for the chosen instance.
   std::string reason;
 };
 
-/// Everything about a choice, for explanations.
+/// Details of a choice, for explanations.
 struct ChoiceReport {
   std::vector<Verdict> verdicts;
-  /// When the chosen instance was one of several alternatives.
+  /// Set if the chosen instance was one of several alternatives.
   std::optional<AlternativeChoice> alternatives;
 };
 
-/// Chooses among all instances of the launch's kernel: parameters must fit (of `at_least` parameters the smallest value
-/// that does), the device must run the target, facts must hold for the views, flags of KPKG_REQUIRE must be there. Then
-/// the best target wins, then the variant with most facts, then among alternatives what chooseAlternative() says. With
-/// `report`, says for each instance what became of it.
+/// Chooses among all instances of the launch's kernel.
 ///
-/// The error (KPKG_ERROR_NO_INSTANCE) says which requirement nothing meets. KPKG_ERROR_KERNEL: the arguments themselves
-/// do not fit the kernel.
+/// Parameters must fit (for `at_least` parameters, the smallest value that does), the device must run the target, and
+/// facts must hold for the views. The flags of KPKG_REQUIRE must be set. The best target wins, then the variant with
+/// most facts, then the result of chooseAlternative(). `report` receives a verdict for each instance.
+///
+/// The error KPKG_ERROR_NO_INSTANCE names the requirement that no instance meets. KPKG_ERROR_KERNEL means that the
+/// arguments themselves do not fit the kernel.
 Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report = nullptr);
 
-/// Whether the device runs the instance's target.
+/// Returns whether the device runs the instance's target.
 bool runsOn(const Instance &instance, const ExecutionDevice &device);
 
 } // namespace kpkg::package

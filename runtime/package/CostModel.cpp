@@ -1,5 +1,5 @@
-// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among
-// alternatives.
+// Evaluates an instance's cost formulas: operations and bytes of a launch, and an estimate of its time for choosing
+// among alternatives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CostModel.h"
 
@@ -10,16 +10,16 @@ namespace kpkg::package {
 
 using plan::LaunchStep;
 
-/// To start a tile, fill its pipeline and write its result, when nothing else runs meanwhile.
+/// Cycles to start a tile, fill its pipeline and write its result, if nothing else runs meanwhile.
 static constexpr double cyclesAroundTile = 2000;
-/// From the request of a line of the second-level cache of a GPU until it is there, when many others are asked for.
+/// Latency of a line of a GPU's L2 cache in cycles, if many others are requested.
 static constexpr double cyclesOfLatency = 1000;
 
-/// Of a line of the second-level cache of a GPU, in bytes.
+/// Bytes of a line of a GPU's L2 cache.
 static constexpr int64_t lineBytes = 128;
 
-/// What boxes take of the cache's bandwidth, to the bytes that they bring to all CTAs of a cluster: rows that begin
-/// within lines take one more, and what a CTA reads for others too they need not read.
+/// Returns the ratio of cache bandwidth used by boxes to the bytes that they bring to all CTAs of a cluster. Rows that
+/// begin within a line read one line more. Multicast reads bytes for other CTAs only once.
 static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
   double brought = 0, taken = 0;
   for (const TensorMap &map : shape.tensorMaps) {
@@ -41,7 +41,7 @@ static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
   return brought > 0 ? taken / brought : 1;
 }
 
-/// Nothing where a number is asked for that the launch does not know.
+/// Returns nothing if a formula uses a number that the launch does not know.
 static std::optional<double> evaluate(const std::vector<CostTerm> &terms, const LaunchStep &launch) {
   double sum = 0;
   for (const CostTerm &term : terms) {
@@ -94,7 +94,7 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
   if (!flopsOfTile || !allBytes)
     return std::nullopt;
   double flops = *flopsOfTile, bytes = *allBytes / tiles;
-  if (instance.launch) { // of a CTA, which may run several tiles side by side, or be one of several that run one
+  if (instance.launch) { // of a CTA, which may run several tiles side by side, or share one with other CTAs
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);
     tiles = std::ceil(tiles / shape.blocks) * shape.cluster;

@@ -1,5 +1,5 @@
-// What a launch costs by an instance's formulas: operations and bytes, and an estimate of its time for the choice among
-// alternatives.
+// Evaluates an instance's cost formulas: operations and bytes of a launch, and an estimate of its time for choosing
+// among alternatives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_COSTMODEL_H
 #define KPKG_PACKAGE_COSTMODEL_H
@@ -11,29 +11,30 @@
 
 namespace kpkg::package {
 
-/// Of the whole launch; 0 when the instance has no formula, or when the formula asks for a number that the call's
-/// signature leaves open.
+/// The cost of the whole launch. It is 0 if the instance has no formula, or if the formula uses a number outside the
+/// call's signature.
 struct Cost {
   double flops = 0;
   double bytes = 0;
 };
 Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
-/// Tiles of a launch of a persistent kernel's instance that says how many there are.
+/// Returns the number of tiles of a persistent kernel's launch, if the instance states it.
 double countTiles(const Instance &instance, const plan::LaunchStep &launch);
 
-/// Time on a machine that computes tiles side by side, one on each processor, until none is left.
+/// The time on a machine that computes tiles side by side, one on each processor, until none is left.
 struct TimeEstimate {
-  /// Tiles that the busiest processor computes one after the other: waves, the last one counting as a whole one.
+  /// Tiles that the busiest processor computes one after the other: waves, counting the last one as a whole.
   double rounds = 0;
   double cyclesPerRound = 0;
   double cycles() const { return rounds * cyclesPerRound; }
 };
 
-/// By what the instance says of its tiles; nothing when it says nothing, or asks for a number that the call's signature
-/// leaves open. Only for comparison with estimates of the same launch and device. A round takes the longer of computing
-/// a tile, all of it even where it reaches beyond the edges, and of moving its operands, and then what it takes to
-/// start and end a tile, of which the other tiles that a processor holds hide their part. Operands come no faster than
-/// what shared memory can have on its way allows.
+/// Estimates the time from the instance's tile formulas. Returns nothing without formulas, or if they use a number
+/// outside the call's signature. Estimates are only comparable for the same launch and device.
+///
+/// A round takes the maximum of computing a tile and moving its operands. It computes whole tiles, also beyond the
+/// edges. Starting and ending a tile comes on top, partly hidden by other resident tiles of the processor. The bytes
+/// that shared memory can have in flight limit the rate of operands.
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const plan::LaunchStep &launch, int64_t processors);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// DLPack's structures, and tensors in and out of them.
+// Converts tensors from and to DLPack's structures.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Dlpack.h"
 
@@ -7,7 +7,7 @@
 
 namespace kpkg::package {
 
-// The layout of DLPack 1.0, which never changes. Written down here because distributions still ship the header of 0.6,
+// The layout of DLPack 1.0, which never changes. It is copied here because distributions still ship the header of 0.6,
 // which has neither DLManagedTensorVersioned nor bool and float8.
 namespace {
 struct DLDevice {
@@ -48,7 +48,7 @@ constexpr DLDataType dataTypes[KPKG_DTYPE_COUNT] = {
     {1, 32, 1}, {1, 64, 1}, {2, 16, 1}, {4, 16, 1}, {2, 32, 1}, {2, 64, 1}, {10, 8, 1}, {12, 8, 1},
 };
 
-/// A managed tensor with what its pointers refer to.
+/// A managed tensor, and the data to which its pointers refer.
 template <typename Managed> struct Export {
   Managed managed = {};
   std::vector<int64_t> shape;

@@ -1,4 +1,4 @@
-// DLPack's structures, and tensors in and out of them.
+// Converts tensors from and to DLPack's structures.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_DLPACK_H
 #define KPKG_PACKAGE_DLPACK_H
@@ -8,10 +8,11 @@
 
 namespace kpkg::package {
 
-/// `dlTensor` is a DLTensor; the result borrows its memory and shape. A dtype that kpkg lacks becomes KPKG_NO_DTYPE.
+/// Converts `dlTensor`, a DLTensor. The result borrows its memory and shape. A dtype that kpkg lacks becomes
+/// KPKG_NO_DTYPE.
 Result<kpkg_tensor> fromDlpack(const void *dlTensor);
 
-/// A DLManagedTensor, or a DLManagedTensorVersioned; its deleter calls release(owner).
+/// Returns a DLManagedTensor, or a DLManagedTensorVersioned. Its deleter calls release(owner).
 Result<void *> toDlpack(const kpkg_tensor &tensor, bool versioned, void *owner, void (*release)(void *owner));
 
 } // namespace kpkg::package

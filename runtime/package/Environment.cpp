@@ -1,4 +1,4 @@
-// What the KPKG_* environment variables say, read once.
+// Reads the KPKG_* environment variables once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -66,7 +66,7 @@ static Environment readEnvironment() {
   found.lock = variable("KPKG_LOCK");
   std::string_view trust = variable("KPKG_TRUST");
   if (!trust.empty() && !parseTrust(trust, found.trust, found.keys)) {
-    // A mistyped wish for trust must not give less of it.
+    // A mistyped value must not weaken trust.
     found.trust = KPKG_TRUST_SIGNED;
     log(KPKG_LOG_WARN, "KPKG_TRUST=" + std::string(trust) +
                            " is not understood (any, digest or signed-by:<keys>); every package is refused");
@@ -95,7 +95,7 @@ static Environment readEnvironment() {
   return found;
 }
 
-/// Whether `name`, with or without a namespace, is that of the op.
+/// Returns whether `name`, with or without a namespace, names the op.
 static bool names(std::string_view name, std::string_view op) {
   return name == op ||
          (name.find("::") == name.npos && op.ends_with(name) && op.substr(0, op.size() - name.size()).ends_with("::"));

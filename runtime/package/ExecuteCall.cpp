@@ -18,11 +18,11 @@ namespace kpkg::package {
 
 using plan::Buffer;
 
-/// Words of a kernel's arguments and its grid; CUDA allows 4096 bytes.
+/// Limit of words for a kernel's arguments and its grid. CUDA allows 4096 bytes.
 static constexpr size_t maxGpuParameters = 512;
 
 namespace {
-/// First and past-last byte of a view's elements.
+/// The first byte of a view's elements, and the end of the last one.
 struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -44,7 +44,8 @@ static ByteRange rangeOf(const kpkg_tensor &tensor) {
   return {data + uint64_t(lowest * bytes), data + uint64_t((highest + 1) * bytes)};
 }
 
-/// No two elements share memory: each stride is beyond the reach of the smaller ones. (Refuses a few odd layouts too.)
+/// Returns whether no two elements share memory: each stride is beyond the extent of the smaller ones. It also refuses
+/// a few unusual layouts.
 static bool isInjective(const kpkg_tensor &tensor) {
   std::array<std::pair<int64_t, int64_t>, KPKG_MAX_RANK> dims;
   size_t count = 0;
@@ -62,7 +63,7 @@ static bool isInjective(const kpkg_tensor &tensor) {
 }
 
 namespace {
-/// Memory of a GPU for the length of a call, in the order of its stream.
+/// Memory of a GPU for the duration of a call, in stream order.
 class DeviceMemory {
 public:
   DeviceMemory(int32_t device, cuda::Stream stream) : device(device), stream(stream) {}
@@ -70,7 +71,7 @@ public:
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   ~DeviceMemory() {
     for (uint64_t block : blocks)
-      static_cast<void>(cuda::release(block, stream)); // in a destructor: nobody to tell
+      static_cast<void>(cuda::release(block, stream)); // a destructor cannot report errors
   }
   Result<std::byte *> get(int64_t bytes) {
     auto block = cuda::allocate(device, bytes, stream);
@@ -87,10 +88,10 @@ private:
 };
 } // namespace
 
-/// Where the result's memory comes from in this call.
+/// The source of a result's memory in this call.
 namespace {
 struct OutputPlace {
-  /// Null: the allocator was asked.
+  /// Null: memory from the allocator.
   const kpkg_tensor *output = nullptr;
   bool direct = false;
 };
@@ -128,7 +129,7 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
                        "has shape " + (output.shape || !output.rank ? shapeText(output.shape, output.rank) : "?") +
                            ", the result has " + shapeText(result.shape, result.rank));
   OutputPlace place{&output, result.whole != 0};
-  if (planned.device.isCuda) // the plan counts on it
+  if (planned.device.isCuda) // the plan relies on it
     place.direct &= reinterpret_cast<uint64_t>(output.data) % uint64_t(addressAlignment) == 0;
   int64_t dense = 1;
   for (int32_t d = result.rank; d-- > 0;) {
@@ -150,7 +151,7 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
   return place;
 }
 
-/// Fills frame.bases for result buffers, and call.results but for the data pointers of indirect outputs.
+/// Fills frame.bases for result buffers, and call.results except the data pointers of indirect outputs.
 static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call,
                            std::vector<OutputPlace> &places, DeviceMemory &memory) {
   int32_t allocations = 0;
@@ -297,7 +298,7 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
     return {};
   planned.use->launches.fetch_add(1, std::memory_order_relaxed);
-  // Every word is a parameter of its own; the driver reads as many of its bytes as the parameter has.
+  // Every word is a separate parameter; the driver reads as many of its bytes as the parameter has.
   std::array<void *, maxGpuParameters> parameters;
   const size_t mapCount = planned.tensorMaps.size();
   if (planned.wordCount + sizeof(cuda::TensorMapValue) / sizeof(int64_t) * mapCount >= parameters.size())
@@ -315,7 +316,7 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   launch.threads = shape.threads;
   launch.sharedBytes = shape.shared;
   launch.overlaps = shape.overlaps;
-  cuda::Counter counter; // until the kernel is launched
+  cuda::Counter counter; // held until the kernel is launched
   if (shape.counters) {
     auto given = cuda::counterFor(device, stream, shape.counters);
     if (!given)
@@ -349,7 +350,7 @@ static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEnt
   return status ? Status() : launchError(planned, op, status.error());
 }
 
-/// A copy step, or the last step to an output that could not be written in place.
+/// Runs a copy step, or the final copy to an output that could not be written in place.
 static Status copyElements(const PlannedCall &planned, const std::byte *from, std::span<const int64_t> fromStrides,
                            std::byte *to, std::span<const int64_t> toStrides, std::span<const int64_t> shape,
                            int64_t bytes, cuda::Stream stream) {

@@ -1,4 +1,4 @@
-// How a call is resolved, as text or JSON: every instance with its verdict; and what an op has done so far.
+// Explains how a call is resolved, as text or JSON: every instance with its verdict. Also reports an op's counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Backward.h"
@@ -30,7 +30,7 @@ static std::string withPrefix(double value) {
   return text;
 }
 
-/// How the instance's code runs on a GPU, and what it takes.
+/// Describes the GPU code of the instance and its resources.
 static ordered_json describeCode(const Instance &instance, const Library &library) {
   const LaunchShape &shape = *instance.launch;
   return {{"section", instance.section},    {"bytes", library.sectionBytes(instance.section)},
@@ -64,7 +64,7 @@ static std::string codeText(const ordered_json &code) {
   return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";
 }
 
-/// The alternatives with their tuned values, how one was chosen, and the row of the tuning table that would decide.
+/// Describes the alternatives with their tuned values, the choice, and the row of the tuning table that would decide.
 static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch,
                                          const Tables &tables) {
   static const char *const means[] = {"table", "neighbour", "model", "order"};
@@ -235,7 +235,7 @@ static std::string toText(const ordered_json &record) {
 Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpkg_text_format format) {
   FrameLease frame;
   const OpEntry &entry = op.entry();
-  if (entry.schema.empty()) // known by its fallback's name alone
+  if (entry.schema.empty()) // known only by the name of its fallback
     frame->bindAsGiven(call);
   else if (Status status = frame->bind(entry, call, op.currentRestriction()); !status)
     return status.error();
@@ -254,7 +254,7 @@ Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpk
   record["result"] = conclusion(op, refusal, packages);
   if (!refusal.empty())
     record["refused"] = refusal;
-  // The first package that can run it gives the call's totals.
+  // The first package that can run it determines the call's totals.
   record["flops"] = 0.0;
   record["bytes"] = 0.0;
   record["launches"] = ordered_json::array();

@@ -1,4 +1,4 @@
-// The working memory of one running call, kept by its thread for the next one.
+// Implements the working memory of a running call, which its thread keeps for the next call.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Frame.h"
 
@@ -9,7 +9,7 @@
 
 namespace kpkg::package {
 
-/// A frame that once served a huge call does not keep its memory for ever.
+/// Limit of memory that a frame keeps after a large call.
 static constexpr size_t keptBytes = size_t(256) << 20;
 
 AlignedBlock::~AlignedBlock() { std::free(memory); }
@@ -87,13 +87,13 @@ void Frame::bindAsGiven(const kpkg_call &call) {
   values.assign(call.arguments, call.arguments + count);
   arguments.assign(count, {});
   addresses.assign(count, 0);
-  foreign = "no package of the registry has it"; // one may come meanwhile, for which nothing has been checked
+  foreign = "no package of the registry has it"; // a package may be added meanwhile, for which nothing was checked
   device = {KPKG_DEVICE_CPU, 0};
   stream = call.stream;
   restriction = nullptr;
 }
 
-/// What an empty `precision` stands for: what the configuration says, else the caller's default, else the op's.
+/// Returns the precision for an empty `precision`: the configuration's, else the caller's default, else the op's.
 static const char *precisionOf(const kpkg_call &call, const Restriction *restriction) {
   if (restriction && !restriction->precision.empty())
     return restriction->precision.c_str();
@@ -131,12 +131,12 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
       argument = {};
       continue;
     }
-    // Whole numbers are welcome where the schema says float.
+    // Integers are accepted where the schema says float.
     if (value.kind == KPKG_INT && expected.kind == KPKG_FLOAT) {
       value.kind = KPKG_FLOAT;
       value.as.real = double(value.as.integer);
     }
-    // An int is a list of one, as PyTorch takes `stride=2`.
+    // An int is a list of one, like PyTorch's `stride=2`.
     if (value.kind == KPKG_INT && expected.kind == KPKG_INT_LIST) {
       singles[i] = value.as.integer;
       value.kind = KPKG_INT_LIST;

@@ -1,4 +1,4 @@
-// The working memory of one running call, kept by its thread for the next one.
+// Declares the working memory of a running call, which its thread keeps for the next call.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_FRAME_H
 #define KPKG_PACKAGE_FRAME_H
@@ -23,7 +23,7 @@ public:
   AlignedBlock(const AlignedBlock &) = delete;
   AlignedBlock &operator=(const AlignedBlock &) = delete;
   ~AlignedBlock();
-  /// Null only when there is no memory.
+  /// Null only if memory is exhausted.
   std::byte *get(size_t bytes);
 
 private:
@@ -31,28 +31,27 @@ private:
   size_t size = 0;
 };
 
-/// What the addresses of allocated memory, and of outputs that are written in place on a GPU, are multiples of; facts
-/// never ask for more.
+/// The alignment of allocated memory, and of outputs that are written in place on a GPU. Facts never require more.
 inline constexpr int64_t addressAlignment = 16;
 
 struct Frame {
-  /// The call's arguments with defaults filled in, in the C form and in the plan's.
+  /// The call's arguments with defaults filled in, in the C format and in the plan's.
   std::vector<kpkg_value> values;
   std::vector<plan::Argument> arguments;
   /// Data pointers of tensor arguments.
   std::vector<uint64_t> addresses;
   std::vector<int64_t> singles; ///< by argument: the entry of a list that was given as an int
-  /// Set when an argument's dtype or device rules out every package: why.
+  /// The reason, if an argument's dtype or device rules out every package.
   std::string foreign;
-  /// Where the tensor arguments are, and the call's stream there.
+  /// The device of the tensor arguments, and the call's stream there.
   kpkg_device device = {KPKG_DEVICE_CPU, 0};
   void *stream = nullptr;
 
-  /// Which instances the call may use; null: all.
+  /// The instances that the call may use; null: all.
   const Restriction *restriction = nullptr;
 
   std::vector<uint64_t> key;
-  /// Of a call that was not seen before, while it is planned.
+  /// For planning a new call.
   plan::Resolution resolution;
   std::vector<int64_t> words;
   std::vector<std::byte *> bases;
@@ -60,16 +59,17 @@ struct Frame {
   /// For outputs that cannot be written in place.
   AlignedBlock detour;
 
-  /// Checks the number and kinds of the call's arguments against the schema and fills the fields above. `allowed` may
+  /// Checks the number and kinds of the call's arguments against the schema, and fills the fields above. `allowed` may
   /// be null.
   Status bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed);
-  /// Takes the arguments as they are, for an op whose schema nobody has told.
+  /// Takes the arguments as they are, for an op without a known schema.
   void bindAsGiven(const kpkg_call &call);
-  /// What else decides how a call is planned: on a GPU the device and the alignment of each address.
+  /// Appends the other properties that determine how a call is planned: on a GPU the device and the alignment of each
+  /// address.
   void appendDeviceKey();
 };
 
-/// Borrows a frame of this thread; a call inside a call gets another one.
+/// Borrows a frame of this thread. Nested calls get another one.
 class FrameLease {
 public:
   FrameLease();

@@ -1,4 +1,4 @@
-// Asserts and prints of kernels on a GPU.
+// Implements asserts and prints of kernels on a GPU.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/GpuReport.h"
 #include "runtime/package/Log.h"
@@ -13,7 +13,7 @@
 namespace kpkg::package {
 
 static constexpr size_t headerWords = offsetof(KpkgGpuReport, messages) / sizeof(uint64_t);
-/// Words of messages in a launch: 64 KiB.
+/// Words of messages per launch: 64 KiB.
 static constexpr size_t messageWords = 8192;
 
 Result<GpuReport> GpuReport::prepare(const Instance &instance, int32_t device, cuda::Stream stream) {
@@ -47,7 +47,7 @@ GpuReport::GpuReport(GpuReport &&other) noexcept
       words(std::move(other.words)) {}
 
 GpuReport::~GpuReport() {
-  static_cast<void>(cuda::release(block, stream)); // in a destructor: nobody to tell
+  static_cast<void>(cuda::release(block, stream)); // a destructor cannot report errors
 }
 
 Status GpuReport::finish() {
@@ -62,7 +62,7 @@ Status GpuReport::finish() {
   while (!messages.empty() && messages[0] != 0) {
     size_t format = size_t(messages[0] >> 32) - 1, count = size_t(uint32_t(messages[0]));
     if (format >= instance->prints.size() || count >= messages.size())
-      break; // not written by a kernel of ours
+      break; // not written by a kpkg kernel
     log(KPKG_LOG_PRINT, formatPrint(instance->prints[format], messages.subspan(1, count)));
     messages = messages.subspan(1 + count);
   }

@@ -1,4 +1,4 @@
-// Asserts and prints of kernels on a GPU: the block that they write to, and what the host makes of it.
+// Declares asserts and prints of kernels on a GPU: the block that they write, and its evaluation on the host.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_GPUREPORT_H
 #define KPKG_PACKAGE_GPUREPORT_H
@@ -13,15 +13,15 @@ inline bool reports(const Instance &instance) { return !instance.asserts.empty()
 /// The block of one launch, on the launch's stream. The device's context is current.
 class GpuReport {
 public:
-  /// Refused while the stream is being captured into a graph: the host looks at the block when the kernel is done.
+  /// Refuses while the stream is captured into a graph, because the host must read the block after the kernel.
   static Result<GpuReport> prepare(const Instance &instance, int32_t device, cuda::Stream stream);
   GpuReport(GpuReport &&other) noexcept;
   GpuReport &operator=(GpuReport &&) = delete;
   ~GpuReport();
 
-  /// In memory of the GPU.
+  /// The block's address in GPU memory.
   uint64_t address() const { return block; }
-  /// Waits for the stream. Logs what was printed; the error says which assert failed, without the instance's name.
+  /// Waits for the stream. Logs printed text. The error names the failed assert, without the instance's name.
   Status finish();
 
 private:

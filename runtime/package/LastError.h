@@ -1,4 +1,4 @@
-// This thread's last error, behind kpkg_last_error.
+// Keeps this thread's last error for kpkg_last_error.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_LASTERROR_H
 #define KPKG_PACKAGE_LASTERROR_H

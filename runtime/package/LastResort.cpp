@@ -1,4 +1,4 @@
-// The last resort of an op that no instance and no fallback can run: the reference that a package has of it.
+// Runs a packaged reference as the last resort for calls that no instance and no fallback can run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/LastError.h"
@@ -8,7 +8,7 @@
 
 namespace kpkg::package {
 
-/// Null where there is none, or where it is not called as the op is.
+/// Returns the reference of an op; null if there is none, or if it takes other arguments than the op.
 static const PackagedOp *referenceOf(const PackagedOp &op) {
   if (op.entry().reference.empty())
     return nullptr;
@@ -28,7 +28,7 @@ std::vector<const PackagedOp *> CallableOp::references() const {
 
 Status CallableOp::runReference(const Error &reason, Frame &frame, kpkg_call &call) const {
   Error error = reason;
-  frame.restriction = nullptr; // of the op's instances
+  frame.restriction = nullptr; // restrictions are for the op's instances
   if (!frame.foreign.empty())
     return error;
   for (const PackagedOp *reference : references()) {
@@ -58,7 +58,7 @@ static bool isNew(const kpkg_result &result) {
   return result.kind == KPKG_TENSOR && result.source == KPKG_FROM_ALLOCATION;
 }
 
-/// What the op itself would give for the call.
+/// Returns the results that the op itself would produce for the call.
 static Result<std::vector<PlannedResult>> promised(const PackagedOp &op, const Frame &frame) {
   auto program = op.shapeProgram(frame.device.type);
   if (!program)
@@ -70,13 +70,13 @@ static Result<std::vector<PlannedResult>> promised(const PackagedOp &op, const F
 }
 
 namespace {
-/// Results of a call in memory of other strides than what computes them would choose: that is given outputs.
+/// Results of a call with other strides than its implementation would choose. They are passed as outputs.
 struct Relaid {
   std::vector<kpkg_tensor> tensors;
   std::vector<const kpkg_tensor *> outputs;
   std::vector<kpkg_result> results;
 
-  /// Memory for each new result that the caller has none for.
+  /// Allocates memory for each new result without memory of the caller.
   Status allocate(const std::vector<PlannedResult> &wanted, const OpEntry &op, const kpkg_call &call) {
     tensors.resize(wanted.size());
     outputs.assign(wanted.size(), nullptr);

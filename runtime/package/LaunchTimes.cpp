@@ -1,4 +1,4 @@
-// How launches on GPUs are timed while a profile is taken: by CUPTI, else by a pair of events around each.
+// Times launches on GPUs during a profile: by CUPTI, else by a pair of events around each launch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/LaunchTimes.h"
 
@@ -11,7 +11,7 @@ void LaunchTimes::start(uint64_t (*clock)(), bool events) {
   std::lock_guard guard(lock);
   now = clock;
   onlyEvents = events;
-  // CUPTI takes its time to start, which no call should have to wait for where calls on GPUs are to be expected.
+  // Starting CUPTI takes time. If GPU calls are likely, it starts here instead of during a call.
   if (cuda::loadCounts().loads)
     choose();
 }
@@ -25,7 +25,7 @@ void LaunchTimes::forget() {
   streams.clear();
 }
 
-/// Not before there is a launch on a GPU, or has been one: a profile of calls on the CPU must not load CUPTI.
+/// Chooses the method at the first launch on a GPU, because a profile of CPU calls must not load CUPTI.
 void LaunchTimes::choose() {
   if (chosen != Method::None)
     return;
@@ -40,7 +40,7 @@ void LaunchTimes::choose() {
   chosen = Method::Cupti;
 }
 
-/// The event, reached by the stream; nothing where the driver gives none.
+/// Returns an event that is recorded on the stream; nothing if the driver fails.
 static std::optional<cuda::Event> recordedEvent(void *stream) {
   auto event = cuda::Event::create();
   if (!event || !event->record(stream))
@@ -48,7 +48,7 @@ static std::optional<cuda::Event> recordedEvent(void *stream) {
   return std::move(*event);
 }
 
-/// On the first launch on each GPU.
+/// Synchronises the clocks of host and GPU at the first launch on each GPU.
 void LaunchTimes::meet(int32_t device, void *stream) {
   if (meetings.contains(device))
     return;
@@ -73,7 +73,7 @@ void LaunchTimes::enter(TimedLaunch &launch, int32_t device, void *stream) {
       meet(device, stream);
   }
   if (method == Method::Cupti) {
-    static std::atomic<uint64_t> next = 1; // never again the same: records may come late
+    static std::atomic<uint64_t> next = 1; // never reused: records may arrive late
     launch.identifier = next.fetch_add(1, std::memory_order_relaxed);
     launch.scope = std::make_unique<cuda::ActivityScope>(launch.identifier);
   } else {
@@ -91,7 +91,7 @@ void LaunchTimes::finish() {
   std::lock_guard guard(lock);
   for (auto [device, stream] : streams) {
     cuda::DeviceScope scope(device);
-    // A failed kernel shows at the user's own next call, not here.
+    // Errors of a kernel are reported by the user's next call, not here.
     if (scope.status())
       (void)cuda::synchronize(stream);
   }

@@ -1,4 +1,4 @@
-// How launches on GPUs are timed while a profile is taken: by CUPTI, else by a pair of events around each.
+// Times launches on GPUs during a profile: by CUPTI, else by a pair of events around each launch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_LAUNCHTIMES_H
 #define KPKG_PACKAGE_LAUNCHTIMES_H
@@ -14,11 +14,11 @@
 
 namespace kpkg::package {
 
-/// A launch on a GPU between `enter` and `leave`, then what its time is found by.
+/// A GPU launch between `enter` and `leave`, later with the data that identifies its time.
 struct TimedLaunch {
   int32_t device = -1;
   void *stream = nullptr;
-  uint64_t identifier = 0; ///< CUPTI's; 0 where there is none
+  uint64_t identifier = 0; ///< of CUPTI; 0 if there is none
   std::unique_ptr<cuda::ActivityScope> scope;
   std::optional<cuda::Event> first, last;
 
@@ -29,26 +29,30 @@ class LaunchTimes {
 public:
   enum class Method { None, Cupti, Events };
 
-  /// Forgets all. `now` tells the time since the profile's start in nanoseconds. With `onlyEvents`, CUPTI is not asked.
+  /// Forgets all launches. `now` returns the time since the profile's start in nanoseconds. With `onlyEvents`, CUPTI is
+  /// not used.
   void start(uint64_t (*now)(), bool onlyEvents);
-  /// Before a launch in the current context. One that is captured into a graph is not timed: events would go into the
-  /// graph, and CUPTI tells of the graph's launches, not of this. Never makes a call fail.
+  /// Called before a launch in the current context. Never makes a call fail.
+  ///
+  /// A launch that is captured into a graph is not timed. Events would go into the graph, and CUPTI records launches of
+  /// the graph, not this one.
   void enter(TimedLaunch &launch, int32_t device, void *stream);
   void leave(TimedLaunch &launch);
 
-  /// Waits for the streams of launches and takes what CUPTI recorded. No `enter` may follow before `start`.
+  /// Waits for the streams of launches, and reads CUPTI's records. No `enter` may follow before `start`.
   void finish();
-  /// Start since the profile's start, and length, in nanoseconds; nothing where they are not known. After `finish`.
+  /// Returns the start since the profile's start, and the duration, in nanoseconds; nothing if unknown. Call it after
+  /// `finish`.
   std::optional<std::pair<int64_t, int64_t>> times(const TimedLaunch &launch) const;
-  /// By what launches were timed; None without one.
+  /// Returns the method by which launches were timed; None without a launch.
   Method method() const { return streams.empty() ? Method::None : chosen; }
-  /// Why CUPTI is not used, where events are; empty where they were asked for.
+  /// Returns why events are used instead of CUPTI; empty if they were requested.
   const std::string &reason() const { return refusal; }
-  /// Gives back what it holds.
+  /// Releases its resources.
   void forget();
 
 private:
-  /// A point that the host and a GPU both know, so that the GPU's times can be put beside the host's.
+  /// A point in time that both host and GPU know, to align the GPU's times with the host's.
   struct Meeting {
     cuda::Event event;
     uint64_t host;

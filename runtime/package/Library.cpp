@@ -1,4 +1,4 @@
-// An open package: its file, its tables, and what has been loaded of it so far.
+// Implements an open package: its file, its tables, and its loaded parts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Library.h"
 #include "runtime/device/cpu/CpuTarget.h"

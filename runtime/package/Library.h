@@ -1,4 +1,4 @@
-// An open package: its file, its tables, and what has been loaded of it so far.
+// Declares an open package: its file, its tables, and its loaded parts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_LIBRARY_H
 #define KPKG_PACKAGE_LIBRARY_H
@@ -20,7 +20,7 @@ namespace kpkg::package {
 
 class PackagedOp;
 
-/// Which packages and sections are used.
+/// The policy for accepting packages and sections.
 struct Trust {
   kpkg_trust level = KPKG_TRUST_DIGEST;
   std::vector<format::PublicKey> keys;
@@ -29,12 +29,11 @@ struct Trust {
 /// A kernel as the driver knows it.
 struct GpuFunction {
   void *handle = nullptr;
-  /// Clusters that the device holds at once, of kernels that share out their work themselves among clusters; 0 for
-  /// others.
+  /// Resident clusters on the device, for persistent kernels with clusters; 0 for others.
   int64_t residentClusters = 0;
 };
 
-/// Shared by all that need it; what it has loaded lives as long as it does. Any number of threads may use it.
+/// Shared by all its users. Loaded parts live as long as the library. Any number of threads may use it.
 class Library : public std::enable_shared_from_this<Library> {
 public:
   static Result<std::shared_ptr<Library>> open(Result<format::Reader> reader, Trust trust);
@@ -45,23 +44,23 @@ public:
   const std::string &manifestText() const { return manifest; }
   const std::vector<std::unique_ptr<PackagedOp>> &ops() const { return packagedOps; }
 
-  /// A section's contents, checked as the trust policy says. Valid while the library lives.
+  /// Returns a section's contents, checked by the trust policy. Valid while the library lives.
   Result<std::string_view> section(std::string_view name) const;
-  /// Of an existing section, before compression.
+  /// Returns the size of an existing section before compression.
   uint64_t sectionBytes(std::string_view name) const { return reader.find(name)->size; }
-  /// The instance's entry point; loads its host object when it is the first to need it.
+  /// Returns the instance's entry point. Loads its host object on first use.
   Result<KpkgCpuKernel> kernel(const Instance &instance) const;
-  /// The instance's function in the primary context of a GPU; loads its section when it is the first to need it, which
-  /// is refused while `stream` is being captured into a graph.
+  /// Returns the instance's function in the primary context of a GPU. Loads its section on first use, which is refused
+  /// while `stream` is captured into a graph.
   Result<GpuFunction> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
-  /// The `$tiles` entry of a persistent kernel's instance.
+  /// Returns the `$tiles` entry of a persistent kernel's instance.
   Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
 
-  /// Checks the digests of all sections, loads all plans and the objects that this machine can run.
+  /// Checks the digests of all sections, and loads all plans and the objects that this machine can run.
   Status verify() const;
   /// Loads all plans and the objects of the best targets that this machine can run, and starts the worker threads.
   Status prewarmCpu() const;
-  /// Loads all plans and what a GPU can run: after it no call loads anything there.
+  /// Loads all plans and everything that a GPU can run. Later calls load nothing there.
   Status prewarmGpu(int32_t device) const;
 
 private:
@@ -75,7 +74,7 @@ private:
   std::string manifest;
   std::vector<std::unique_ptr<PackagedOp>> packagedOps;
 
-  /// Guards what follows. Entries are never removed, so what was handed out stays.
+  /// Guards the following members. Entries are never removed, so references stay valid.
   mutable std::mutex lock;
   mutable std::map<std::string, format::Contents, std::less<>> contents;
   mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;

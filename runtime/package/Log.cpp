@@ -1,4 +1,4 @@
-// Where messages go: a sink that the process may set.
+// Sends messages to a sink that the process may set.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Log.h"
 
@@ -18,7 +18,7 @@ struct Sink {
 };
 } // namespace
 
-/// Never destroyed: messages may come while the process ends.
+/// Never destroyed, because messages may arrive while the process exits.
 static Sink &sink() {
   static Sink *const created = new Sink;
   return *created;

@@ -1,4 +1,4 @@
-// Where messages go: a sink that the process may set.
+// Sends messages to a sink that the process may set.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_LOG_H
 #define KPKG_PACKAGE_LOG_H
@@ -9,7 +9,7 @@
 
 namespace kpkg::package {
 
-/// A null sink restores the default one.
+/// Sets the sink. Null restores the default.
 void setLog(kpkg_log_fn sink, void *context);
 void log(kpkg_log_level level, const std::string &message);
 

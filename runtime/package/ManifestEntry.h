@@ -1,4 +1,4 @@
-// What is read from a manifest, with its place for messages.
+// Reads entries of a manifest, with their places for messages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@ namespace kpkg::package {
 
 using nlohmann::json;
 
-/// What is wrong with a manifest; readTables() catches it.
+/// An error in a manifest, which readTables() catches.
 struct Refusal {
   std::string why;
 };
@@ -57,7 +57,7 @@ public:
              std::to_string(greatest));
     return field.get<int64_t>();
   }
-  /// Empty when absent.
+  /// Returns an empty list if absent.
   const json &list(const char *key) const {
     static const json none = json::array();
     const json *field = find(key);

@@ -1,4 +1,4 @@
-// Scalars as kernel argument words.
+// Packs scalars as kernel argument words.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/PlannedCall.h"
 
@@ -10,13 +10,13 @@ namespace kpkg::package {
 
 using plan::DType;
 
-/// Rounds to nearest even into a format of `exponentBits` and `mantissaBits`. Numbers beyond the largest finite one
-/// become infinity where the format has one, else NaN.
+/// Rounds to nearest even in a format of `exponentBits` and `mantissaBits`. Numbers beyond the largest finite one
+/// become infinity if the format has one, else NaN.
 static uint64_t toSmallFloat(double value, int exponentBits, int mantissaBits, bool hasInfinity) {
   uint64_t sign = std::signbit(value) ? uint64_t(1) << (exponentBits + mantissaBits) : 0;
   int bias = (1 << (exponentBits - 1)) - 1;
   uint64_t infinity = ((uint64_t(1) << exponentBits) - 1) << mantissaBits;
-  // Formats without infinity have one NaN: all bits set.
+  // Formats without infinity have one NaN, with all bits set.
   uint64_t nan =
       hasInfinity ? infinity | uint64_t(1) << (mantissaBits - 1) : infinity | ((uint64_t(1) << mantissaBits) - 1);
   if (std::isnan(value))
@@ -26,10 +26,10 @@ static uint64_t toSmallFloat(double value, int exponentBits, int mantissaBits, b
     return sign;
   if (std::isinf(magnitude))
     return sign | (hasInfinity ? infinity : nan);
-  // Unit of the last place at this magnitude, not below that of the subnormals. The division is exact.
+  // The unit in the last place at this magnitude, at least that of subnormals. The division is exact.
   int exponent = std::max(std::ilogb(magnitude), 1 - bias);
   double rounded = std::nearbyint(std::ldexp(magnitude, mantissaBits - exponent));
-  // `rounded` includes the hidden bit, so adding it carries into the exponent when it rounds up to the next power of
+  // `rounded` includes the hidden bit, so the addition carries into the exponent if it rounds up to the next power of
   // two.
   uint64_t bits = (uint64_t(exponent + bias - 1) << mantissaBits) + uint64_t(rounded);
   uint64_t first = hasInfinity ? infinity : nan;
@@ -53,7 +53,7 @@ int64_t packScalar(double value, DType dtype) {
   case DType::bool_:
     return value != 0;
   default:
-    // Out of range has no meaning for an integer; it must not be undefined behaviour here.
+    // Out-of-range values are meaningless for an integer, but must not cause undefined behaviour.
     if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
       return std::numeric_limits<int64_t>::min();
     return int64_t(value);

@@ -1,4 +1,4 @@
-// An op of one package: its plan, and its planned calls by signature.
+// Implements an op of one package: its plan, and its planned calls by signature.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/PackagedOp.h"
 #include "runtime/package/CallCache.h"
@@ -7,7 +7,7 @@
 
 namespace kpkg::package {
 
-/// Signatures kept for each op. A server with dynamic batch and sequence lengths needs some hundreds.
+/// Limit of signatures per op. A server with dynamic batch and sequence lengths needs some hundreds.
 static constexpr size_t keptCalls = 4096;
 
 PackagedOp::PackagedOp(const Library &library, const OpEntry &entry) : owner(library), description(entry) {
@@ -28,7 +28,7 @@ Error toError(const plan::Error &error, const OpEntry &op) {
   return result;
 }
 
-/// The plan must take what the manifest's schema says.
+/// Checks that the plan takes the arguments of the manifest's schema.
 static std::optional<std::string> mismatch(const plan::Program &program, const OpEntry &op) {
   auto infos = program.arguments();
   if (infos.size() != op.arguments.size())

@@ -1,4 +1,4 @@
-// An op of one package: its plan, and its planned calls by signature.
+// Declares an op of one package: its plan, and its planned calls by signature.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_PACKAGEDOP_H
 #define KPKG_PACKAGE_PACKAGEDOP_H
@@ -22,19 +22,20 @@ public:
 
   const OpEntry &entry() const { return description; }
   const Library &library() const { return owner; }
-  /// Never the same for two ops of a process, even after one is gone.
+  /// Unique in the process, also after an op is destroyed.
   uint64_t id() const { return number; }
 
-  /// The bytecode for calls on devices of a type (KPKG_DEVICE_CUDA), loaded and verified by the first who asks.
+  /// Returns the bytecode for calls on devices of a type (KPKG_DEVICE_CUDA). It is loaded and verified on first use.
   Result<const plan::Program *> program(int32_t device) const;
   Result<const plan::Program *> shapeProgram(int32_t device) const;
   /// Loads the bytecode of all devices.
   Status loadPrograms() const;
 
-  /// The planned call for the frame's arguments and key, from the op's cache or made now; `made` says which.
+  /// Returns the planned call for the frame's arguments and key, from the op's cache or newly planned; `made` tells
+  /// which.
   Result<std::shared_ptr<const PlannedCall>> plan(Frame &frame, uint64_t hash, bool &made) const;
 
-  /// How often each instance ran, in the order of first use.
+  /// Returns how often each instance ran, in the order of first use.
   std::vector<std::pair<const Instance *, uint64_t>> uses() const;
 
 private:
@@ -53,12 +54,12 @@ private:
   mutable std::mutex lock;
   mutable Plan full, shape, gpuFull, gpuShape;
   mutable std::deque<InstanceUse> counters;
-  /// Bounded: the oldest signature makes room for a new one.
+  /// Bounded: a new signature replaces the oldest one.
   mutable std::unordered_multimap<uint64_t, std::shared_ptr<const PlannedCall>> calls;
   mutable std::deque<std::shared_ptr<const PlannedCall>> order;
 };
 
-/// A plan's error as the runtime's.
+/// Converts a plan's error to the runtime's.
 Error toError(const plan::Error &error, const OpEntry &op);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// From a resolution to a planned call: instances, argument words, results.
+// Converts a resolution to a planned call: instances, argument words, results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
@@ -14,7 +14,7 @@ using plan::LaunchArg;
 using plan::LaunchStep;
 using plan::View;
 
-/// Operations that cost about as much as moving one byte, for the decision whether to wake other threads.
+/// Operations that cost about as much as moving one byte, for deciding whether to wake other threads.
 static constexpr double flopsPerByte = 4;
 
 static int64_t bytesOf(const View &view) { return view.numel() * plan::dtypeBytes(view.dtype); }
@@ -56,7 +56,7 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
   }
 }
 
-/// Choice has made sure that the driver takes the view.
+/// Returns the shape of a tensor map. The choice has ensured that the driver accepts the view.
 static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view, const LaunchStep &step) {
   cuda::TensorMapShape shape;
   int64_t bytes = plan::dtypeBytes(view.dtype);
@@ -64,7 +64,7 @@ static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view, con
   shape.swizzle = map.swizzle;
   auto append = [&](int32_t d) {
     shape.extents[shape.rank] = uint64_t(view.shape[size_t(d)]);
-    // A single coordinate's stride is never used, but looked at.
+    // The stride of a single coordinate is never used, but the driver checks it.
     shape.strides[shape.rank] = view.shape[size_t(d)] > 1 ? uint64_t(view.strides[size_t(d)] * bytes) : 16;
     shape.box[shape.rank++] = map.box[size_t(d)];
   };
@@ -85,12 +85,12 @@ static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const 
     for (int32_t i = 0; i < map.arg; ++i)
       planned.word += kernel.args[size_t(i)].words();
     const View &view = step.args[size_t(map.arg)].view;
-    if (view.buffer >= 0) // else absent, and nothing reads its map
+    if (view.buffer >= 0) // otherwise absent, and nothing reads its map
       planned.maps = std::make_shared<cuda::TensorMaps>(mapShape(map, view, step));
   }
 }
 
-/// The CTAs of a launch on a GPU.
+/// Computes the CTAs of a GPU launch.
 static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op,
                         const GpuFunction &function) {
   const LaunchShape &shape = *launch.instance->launch;
@@ -142,7 +142,7 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
     packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
     for (int64_t extent : launch.grid)
       planned.words.push_back(extent);
-    if ((*chosen)->launch->counters) // which counter is known when it is launched
+    if ((*chosen)->launch->counters) // the counter is assigned at launch
       planned.words.push_back(0);
     launch.wordCount = planned.words.size() - launch.firstWord;
     planTensorMaps(launch, step, library.tables().kernels[(*chosen)->kernel]);
@@ -196,7 +196,7 @@ std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Fram
   std::vector<int64_t> alignments;
   alignments.reserve(resolution.buffers.size());
   for (const plan::Buffer &buffer : resolution.buffers) {
-    // Memory of allocators, and outputs that are written in place, begin at such multiples.
+    // Memory of allocators, and outputs that are written in place, have this alignment.
     int64_t alignment = addressAlignment;
     if (buffer.kind == plan::Buffer::Kind::Argument)
       if (uint64_t address = frame.addresses[size_t(buffer.argument)])
@@ -231,7 +231,7 @@ std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, k
     std::copy_n(view.shape.begin(), view.rank, result.shape);
     std::copy_n(view.strides.begin(), view.rank, result.strides);
 
-    // When the view is the whole buffer, the buffer is asked for with the view's own shape.
+    // If the view is the whole buffer, the buffer is allocated with the view's shape.
     planned.buffer = view.buffer;
     planned.bytes = buffer.bytes;
     int64_t elementBytes = plan::dtypeBytes(view.dtype), span = view.numel() ? 1 : 0;

@@ -1,4 +1,5 @@
-// A call resolved once for its signature: instances chosen, arguments packed but for what changes from call to call.
+// Declares a call that is resolved once for its signature: instances are chosen, and arguments packed except those that
+// change between calls.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_PLANNEDCALL_H
 #define KPKG_PACKAGE_PLANNEDCALL_H
@@ -45,7 +46,7 @@ struct PlannedLaunch {
   /// Only of persistent kernels.
   KpkgCpuTileCount tileCount = nullptr;
   int64_t grid[3] = {1, 1, 1};
-  /// Its arguments' place in PlannedCall::words.
+  /// Position of its arguments in PlannedCall::words.
   size_t firstWord = 0;
   uint64_t workBytes = 0;
 };
@@ -66,15 +67,15 @@ struct ScalarPatch {
 
 /// Either a copy or a launch.
 struct PlannedStep {
-  /// Into PlannedCall::copySteps; negative: a launch.
+  /// Index in PlannedCall::copySteps. Negative: a launch.
   ptrdiff_t copy = -1;
   PlannedLaunch launch;
 };
 
 struct PlannedResult {
-  /// All but `data`; `index` numbers the allocation.
+  /// Everything except `data`; `index` numbers the allocation.
   kpkg_result result = {};
-  /// What to ask the allocator for.
+  /// The request to the allocator.
   int32_t buffer = -1;
   int32_t rank = 0;
   std::array<int64_t, KPKG_MAX_RANK> shape = {};
@@ -82,7 +83,7 @@ struct PlannedResult {
   int64_t bytes = 0;
 };
 
-/// Immutable. Refers to its library's tables and code, so it is used only while the library is held.
+/// Immutable. Refers to its library's tables and code, so it is only used while the library is alive.
 struct PlannedCall {
   /// Identifies it in caches.
   uint64_t op = 0;
@@ -90,9 +91,9 @@ struct PlannedCall {
   ExecutionDevice device;
   std::vector<uint64_t> key;
 
-  /// Set when no instance can run it; then the rest is empty.
+  /// Set if no instance can run it; then the rest is empty.
   std::optional<Error> refusal;
-  /// Of the resolution, what each call needs: its launches are in `steps`, and much larger there.
+  /// The parts of the resolution that each call needs. Its launches are in `steps`, in a larger form.
   std::vector<plan::Buffer> buffers;
   std::vector<plan::CopyStep> copySteps;
   int64_t temporaryBytes = 0;
@@ -106,7 +107,7 @@ struct PlannedCall {
   uint64_t copiedBytes = 0;
 };
 
-/// Gives the counter of an instance.
+/// Returns the counter of an instance.
 using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
 
 /// Fills `buffers` to `copiedBytes` from the frame's resolution, for its device. KPKG_ERROR_NO_INSTANCE becomes
@@ -114,27 +115,27 @@ using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
 Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count,
                   void *context);
 
-/// What the runtime knows of the frame's device.
+/// Returns the runtime's description of the frame's device.
 Result<ExecutionDevice> executionDevice(const Frame &frame);
-/// The number of compute units that the plan sees in this call; asks the device only if the plan does. An error when
-/// there is no such device.
+/// Returns the number of compute units that the plan sees in this call. Queries the device only if the plan does. Fails
+/// if the device does not exist.
 Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame);
-/// What the address of each buffer of a call is a multiple of, at least.
+/// Returns the known alignment of each buffer's address.
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame);
 
-/// The output views as results, without memory. Also used for shape-only evaluation.
+/// Returns the output views as results, without memory. Also used for shape inference.
 std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, kpkg_device device);
 
-/// What a call did beside launching.
+/// Work of a call besides launches.
 struct CallCosts {
   uint64_t copies = 0;
   uint64_t copiedBytes = 0;
 };
 
-/// Allocates results, then runs all steps: on the host, or queued on the call's stream of a GPU.
+/// Allocates results, then runs all steps: on the host, or queued on the call's GPU stream.
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs);
 
-/// `value` as the low bytes of a kernel argument word of this dtype.
+/// Returns `value` as the low bytes of a kernel argument word of this dtype.
 int64_t packScalar(double value, plan::DType dtype);
 int64_t packScalar(int64_t value, plan::DType dtype);
 

@@ -1,4 +1,4 @@
-// The text of a kernel's print, from its format and value words.
+// Formats the text of a kernel's print from its format and value words.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/PrintFormat.h"
 

@@ -1,4 +1,4 @@
-// The text of a kernel's print, from its format and value words.
+// Formats the text of a kernel's print from its format and value words.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_PRINTFORMAT_H
 #define KPKG_PACKAGE_PRINTFORMAT_H
@@ -10,8 +10,8 @@
 
 namespace kpkg::package {
 
-/// Replaces each `{type}` in turn by a word: i64 (also when empty), u64, bool, f32, f64, the value in the low bytes.
-/// Words beyond the placeholders are appended with the last type.
+/// Replaces each `{type}` in turn by a word: i64 (also if empty), u64, bool, f32, f64, with the value in the low bytes.
+/// Further words are appended with the last type.
 std::string formatPrint(std::string_view format, std::span<const uint64_t> words);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// Records calls and launches while a profile is taken, and gives them as JSON.
+// Records calls and launches during a profile, and returns them as JSON.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Profile.h"
 #include "runtime/device/cuda/Driver.h"
@@ -17,7 +17,7 @@ std::atomic<bool> detail::profiling = false;
 
 namespace {
 
-/// A profile that nobody stops must not eat all memory; what comes later is counted, not kept.
+/// Limit of records, so that a profile that is never stopped does not exhaust memory. Later ones are only counted.
 constexpr size_t keptRecords = 1 << 20;
 
 struct CallRecord {
@@ -29,7 +29,7 @@ struct CallRecord {
 
 struct LaunchRecord {
   std::string op;
-  /// Copied: the package may be closed before the profile ends.
+  /// Copied, because the package may be closed before the profile ends.
   std::string instance, target;
   Cost cost;
   int32_t device = -1; ///< of a GPU
@@ -50,7 +50,7 @@ struct Profile {
 };
 
 Profile &profile() {
-  static auto *instance = new Profile; // used by threads that may outlive static objects
+  static auto *instance = new Profile; // never destroyed: threads may outlive static objects
   return *instance;
 }
 

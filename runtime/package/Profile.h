@@ -1,4 +1,4 @@
-// Records calls and launches while a profile is taken: kpkg_profile_start to kpkg_profile_stop.
+// Records calls and launches during a profile: kpkg_profile_start to kpkg_profile_stop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_PROFILE_H
 #define KPKG_PACKAGE_PROFILE_H
@@ -14,15 +14,15 @@ namespace detail {
 extern std::atomic<bool> profiling;
 }
 
-/// What calls ask before they record anything: one load.
+/// Returns whether calls are recorded. Costs one load.
 inline bool isProfiling() { return detail::profiling.load(std::memory_order_relaxed); }
 
-/// With `onlyEvents`, CUPTI is not asked for the times on GPUs.
+/// Starts a profile. With `onlyEvents`, CUPTI is not used for times on GPUs.
 Status startProfile(bool ranges, bool onlyEvents);
-/// JSON, as docs/runtime.md says; times are nanoseconds since the start.
+/// Returns the JSON that docs/runtime.md describes. Times are nanoseconds since the start.
 std::string stopProfile();
 
-/// One call of an op, from here to `finish`.
+/// One call of an op, from construction to `finish`.
 class ProfiledCall {
 public:
   explicit ProfiledCall(const std::string &op);
@@ -37,7 +37,7 @@ private:
   bool hasRange;
 };
 
-/// One launch, for as long as the object lives. On a GPU it is timed there.
+/// One launch, from construction to destruction. On a GPU it is timed there.
 class ProfiledLaunch {
 public:
   ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream);

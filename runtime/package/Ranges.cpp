@@ -1,4 +1,4 @@
-// Named ranges for NVTX tools, through whatever NVTX library the process can load.
+// Opens named ranges for NVTX tools through any available NVTX library.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Ranges.h"
 

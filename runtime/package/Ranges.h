@@ -1,4 +1,4 @@
-// Named ranges for NVTX tools (Nsight Systems and others), through whatever NVTX library the process can load.
+// Opens named ranges for NVTX tools (Nsight Systems and others) through any available NVTX library.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_RANGES_H
 #define KPKG_PACKAGE_RANGES_H
@@ -7,9 +7,9 @@
 
 namespace kpkg::package {
 
-/// Finds the library, once. KPKG_ERROR_NOT_FOUND lists what was tried.
+/// Finds the library, once. KPKG_ERROR_NOT_FOUND lists the names that were tried.
 Status openRanges();
-/// Only after openRanges() succeeded. Ranges of a thread nest.
+/// Requires that openRanges() succeeded. Ranges of a thread nest.
 void pushRange(const char *name);
 void popRange();
 

@@ -1,4 +1,4 @@
-// A compiled instance as the manifest states it: what it may assume, how it is launched, what it costs.
+// Reads a compiled instance from the manifest: its assumptions, launch and cost.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/ReadInstance.h"
 
@@ -106,7 +106,7 @@ Fact readFact(const Entry &entry, int32_t arg, int32_t rank) {
   return fact;
 }
 
-/// What the walk of a window over `extents` extents is counted by.
+/// Reads how a window traverses `extents` extents.
 std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const Instance &instance,
                                      const Kernel &kernel) {
   std::vector<WindowExtent> window(extents);
@@ -148,7 +148,7 @@ std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const I
   return window;
 }
 
-/// What the driver makes tensor maps of, and refuses late.
+/// Reads a tensor map, and refuses those that the driver would only refuse at launch.
 TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kernel &kernel) {
   TensorMap map;
   map.arg = int32_t(entry.integer("arg", 0, int64_t(kernel.args.size()) - 1));
@@ -185,7 +185,7 @@ TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kern
   if (row % 16 != 0 || (map.swizzle != 0 && row > map.swizzle))
     entry.refuse("has a box whose rows of " + std::to_string(row) +
                  " bytes are no multiple of 16 or more than is swizzled");
-  // What choice makes sure of by the facts need not be looked at in each call.
+  // Properties that the facts guarantee need no check in each call.
   bool isProven = std::any_of(instance.facts.begin(), instance.facts.end(), [&](const Fact &fact) {
     return fact.arg == map.arg && fact.unit == map.unit && fact.align % 16 == 0 &&
            (argument.rank == 1 || fact.divisible * bytes % 16 == 0);

@@ -1,4 +1,4 @@
-// A compiled instance as the manifest states it.
+// Reads a compiled instance from the manifest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/package/ManifestEntry.h"
@@ -6,7 +6,7 @@
 
 namespace kpkg::package {
 
-/// Instance `index` of the manifest; its kernel is in `tables` already. Throws Refusal where it is not as it has to be.
+/// Reads instance `index` of the manifest, whose kernel is in `tables` already. Throws Refusal if it is invalid.
 Instance readInstance(const json &value, size_t index, const Tables &tables);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// Libraries and fallbacks by op name.
+// Implements libraries and fallbacks by op name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Registry.h"
 #include "runtime/format/KeyFiles.h"
@@ -60,7 +60,7 @@ Result<kpkg_op *> OpTable::find(const std::string &name, const std::string &wher
                {}};
 }
 
-/// Why a package with `op` cannot join what is known under its name.
+/// Returns why a package with `op` conflicts with the known op of its name.
 static std::string schemaConflict(const kpkg_op &known, const OpEntry &op) {
   const OpEntry &entry = known.entry();
   if (const PackagedOp *first = known.first())
@@ -100,7 +100,7 @@ Status Registry::addPath(const std::string &path) {
           files.push_back(entry->path().string());
       if (problem)
         return Error{KPKG_ERROR_FILE, "cannot list '" + part + "': " + problem.message(), {}, {}, {}};
-      // The order of a folder is not defined; the order of libraries matters.
+      // The order of a folder is undefined, but the order of libraries matters.
       std::sort(files.begin(), files.end());
     } else {
       files.push_back(part);
@@ -173,14 +173,14 @@ kpkg_op *Registry::at(size_t index) const {
   return ops.at(index);
 }
 
-/// The lock of KPKG_LOCK, read once; null without one.
+/// Returns the lock of KPKG_LOCK, read once; null without one.
 static const Result<format::Lock> *environmentLock() {
   static const std::optional<Result<format::Lock>> lock =
       environment().lock.empty() ? std::nullopt : std::optional(format::Lock::open(environment().lock));
   return lock ? &*lock : nullptr;
 }
 
-/// That of the environment holds beside the caller's own.
+/// Checks the environment's lock as well as the caller's.
 static Status checkLocks(const format::Reader &reader, const char *own, bool &isLocked) {
   auto check = [&](const Result<format::Lock> &lock) {
     isLocked = true;
@@ -222,7 +222,7 @@ Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, cons
   if (Status status = checkLocks(*reader, options ? options->lock : nullptr, isLocked); !status)
     return status.error();
   if (isLocked && trust.level == KPKG_TRUST_ANY)
-    trust.level = KPKG_TRUST_DIGEST; // a signer's name says nothing of sections that nobody compares with it
+    trust.level = KPKG_TRUST_DIGEST; // a signer's name means nothing without comparing the sections
   for (const std::string &text : keys) {
     auto key = format::parsePublicKey(text);
     if (!key)

@@ -1,4 +1,4 @@
-// Libraries and fallbacks by op name.
+// Declares libraries and fallbacks by op name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_REGISTRY_H
 #define KPKG_PACKAGE_REGISTRY_H
@@ -13,13 +13,13 @@
 
 namespace kpkg::package {
 
-/// Ops by name, in the order in which they came.
+/// Ops by name, in the order of their addition.
 class OpTable {
 public:
   kpkg_op *add(const PackagedOp &op, const FallbackPolicy *policy);
-  /// An op without a package. An op of that name must not be there.
+  /// Adds an op without a package. No op of that name may exist.
   kpkg_op *add(OpEntry entry, const FallbackPolicy *policy);
-  /// By full name, or without the namespace when only one op has that name.
+  /// Finds an op by its full name, or without the namespace if that is unambiguous.
   Result<kpkg_op *> find(const std::string &name, const std::string &where) const;
   kpkg_op *findExact(const std::string &name) const;
   size_t size() const { return ops.size(); }
@@ -32,14 +32,14 @@ private:
 /// Any number of threads may use it.
 class Registry {
 public:
-  /// Adds all of it or, when an op's schema differs from what is there, nothing.
+  /// Adds all ops, or none if an op's schema differs from a known one.
   Status add(std::shared_ptr<const Library> library);
   Status addPath(const std::string &path);
-  /// `op` is a name or a schema; one with a namespace may be of an op that no package has yet. Null removes it. Fails
-  /// before it takes `fallback`.
+  /// Sets the fallback of `op`, a name or a schema. With a namespace, it may be an op that no package has yet. Null
+  /// removes it. On failure, `fallback` is not taken over.
   Status setFallback(const std::string &op, std::shared_ptr<const Fallback> fallback);
   void setPolicy(kpkg_policy chosen) { policy.policy.store(chosen, std::memory_order_relaxed); }
-  /// One that a package has, or a fallback.
+  /// Returns an op of a package, or with a fallback.
   Result<kpkg_op *> op(const std::string &name) const;
   size_t size() const;
   kpkg_op *at(size_t index) const;
@@ -53,7 +53,7 @@ private:
   OpTable ops;
 };
 
-/// Opens a file with the trust that `options` (may be null) and the environment ask for.
+/// Opens a file with the trust that `options` (may be null) and the environment require.
 Result<std::shared_ptr<Library>> openLibrary(Result<format::Reader> reader, const kpkg_open_options *options);
 
 } // namespace kpkg::package

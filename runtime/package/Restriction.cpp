@@ -1,4 +1,4 @@
-// Which instances a caller allows: what kpkg_registry_restrict says, read.
+// Parses which instances a caller allows by kpkg_registry_restrict.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Restriction.h"
 
@@ -53,7 +53,7 @@ static Error refused(const std::string &what) {
   return {KPKG_ERROR_USE, "a configuration of instances " + what, {}, {}, {}};
 }
 
-/// Values by parameter; the error's text when something is wrong.
+/// Reads values by parameter. Returns an error text, or an empty string.
 static std::string readValues(const nlohmann::json &object, Restriction::Values &values) {
   for (const auto &[name, allowed] : object.items()) {
     if (!allowed.is_array() || allowed.empty())

@@ -1,4 +1,4 @@
-// Schemas of ops as text: read into the form of the manifest, whose reader knows the types.
+// Parses schemas of ops to the manifest's format, whose reader knows the types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Schema.h"
 #include "runtime/package/ManifestEntry.h"
@@ -10,7 +10,7 @@ static std::string trimmed(std::string_view text) {
   return begin == text.npos ? "" : std::string(text.substr(begin, end - begin + 1));
 }
 
-/// The parts between the commas that are outside of brackets and strings; none of an empty text.
+/// Splits at commas outside brackets and strings. An empty text has no parts.
 static std::vector<std::string> splitParts(std::string_view text) {
   std::vector<std::string> parts;
   size_t begin = 0;
@@ -45,7 +45,7 @@ static json readDefault(const std::string &text, const std::string &where) {
   return text;
 }
 
-/// "Tensor(a!) x", "int[] dim=[]"
+/// Parses "Tensor(a!) x", "int[] dim=[]".
 static json readArgument(const std::string &text, const std::string &where) {
   size_t equals = text.find('=');
   std::string head = trimmed(std::string_view(text).substr(0, equals));
@@ -58,7 +58,7 @@ static json readArgument(const std::string &text, const std::string &where) {
   return argument;
 }
 
-/// "Tensor", "(Tensor, Tensor?)", "(Tensor first, Tensor second)", "()"
+/// Parses "Tensor", "(Tensor, Tensor?)", "(Tensor first, Tensor second)", "()".
 static json readResults(std::string text) {
   json results = json::array();
   if (text.starts_with('(') && text.ends_with(')'))
@@ -84,7 +84,7 @@ static OpEntry readOpText(const std::string &text) {
     throw Refusal{where + " is '" + text + "', expected 'name(arguments) -> results'"};
   json arguments = json::array();
   for (const std::string &part : splitParts(std::string_view(text).substr(open + 1, close - open - 1)))
-    if (part != "*") // what follows goes by name, as it does in any case
+    if (part != "*") // the following arguments are named, like all others
       arguments.push_back(readArgument(part, where));
   json value = {{"name", name},
                 {"schema", trimmed(std::string_view(text).substr(colons + 2))},

@@ -1,4 +1,4 @@
-// Schemas of ops as text, as PyTorch writes them.
+// Parses schemas of ops in PyTorch's format.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_SCHEMA_H
 #define KPKG_PACKAGE_SCHEMA_H
@@ -7,15 +7,15 @@
 
 namespace kpkg::package {
 
-/// The op of "kpkg::gemm(Tensor a, Tensor b, float alpha=1.0) -> Tensor", or, where there is no "(", of a name alone,
-/// which then has no schema. The name has a namespace. `referToTexts` is the caller's.
+/// Parses an op such as "kpkg::gemm(Tensor a, Tensor b, float alpha=1.0) -> Tensor". Without "(" it is only a name, and
+/// the op has no schema. The name has a namespace. The caller must call `referToTexts`.
 Result<OpEntry> readSchema(const std::string &text);
 
-/// The schema of an op by its arguments and results, in the one spelling that packages have.
+/// Returns the schema of an op from its arguments and results, in the canonical format of packages.
 std::string schemaOf(const OpEntry &op);
 
-/// Why a package may not have this op: its names are none that PyTorch and Python take, or its schema is not that of
-/// its arguments and results, by which calls go. Empty when nothing is wrong.
+/// Returns why a package may not have this op; empty if it may. Its names must be valid in PyTorch and Python. Its
+/// schema must match its arguments and results, which calls use.
 std::string checkOp(const OpEntry &op);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// The manifest as tables: kernels, their compiled instances, which ReadInstance.cpp reads, ops.
+// Reads the manifest as tables: kernels, their compiled instances (by ReadInstance.cpp), and ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tables.h"
 #include "runtime/package/Backward.h"
@@ -100,7 +100,7 @@ Kernel readKernel(const json &value, size_t index) {
       argument.rank = int32_t(arg.integer("rank", 0, KPKG_MAX_RANK));
       argument.mut = arg.flag("mut", false);
     }
-    // A parameter's name wins: a kernel may call one `index`.
+    // A parameter's name takes precedence: a kernel may have a parameter `index`.
     argument.dtypeParam = kernel.paramIndex(dtype);
     if (argument.dtypeParam >= 0) {
       if (kernel.params[size_t(argument.dtypeParam)].kind != ParamValue::Kind::DType)
@@ -139,7 +139,7 @@ void readType(OpArgument &argument, const Entry &entry) {
   entry.refuse("has the unknown type '" + argument.type + "'");
 }
 
-/// `null` is the default None, so its presence is looked at, not its value.
+/// Reads a default. `null` is the default None, so its presence matters, not its value.
 void readDefault(OpArgument &argument, const Entry &entry) {
   auto found = entry.value.find("default");
   if (found == entry.value.end())
@@ -209,7 +209,7 @@ void referToTexts(OpEntry &op) {
       argument.defaultValue.as.string = argument.text.c_str();
 }
 
-/// Defaults that are not both absent have one kind and one value.
+/// Returns whether both defaults are absent, or have the same kind and value.
 static bool haveOneDefault(const OpArgument &a, const OpArgument &b) {
   const kpkg_value &x = a.defaultValue, &y = b.defaultValue;
   if (x.kind != y.kind)
@@ -277,7 +277,7 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
   for (OpEntry &op : tables->ops) {
     if (!names.insert(op.name).second)
       return Error{KPKG_ERROR_FORMAT, "op '" + op.name + "' is listed twice", {}, {}, {}};
-    referToTexts(op); // short strings live inside the object, which no longer moves
+    referToTexts(op); // short strings are inside the object, which no longer moves
   }
   return tables;
 }

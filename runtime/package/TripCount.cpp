@@ -1,4 +1,4 @@
-// How often a loop of a kernel runs, as a factor of a cost formula says it: a computation over what a launch knows.
+// Evaluates trip counts of kernel loops, which are factors of cost formulas, from the numbers of a launch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/TripCount.h"
 #include "runtime/package/Tables.h"

@@ -1,4 +1,4 @@
-// How often a loop of a kernel runs, as a factor of a cost formula says it: a computation over what a launch knows.
+// Evaluates trip counts of kernel loops, which are factors of cost formulas, from the numbers of a launch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_TRIPCOUNT_H
 #define KPKG_PACKAGE_TRIPCOUNT_H
@@ -23,11 +23,12 @@ struct TripCountStep {
   int32_t dim = 0;
 };
 
-/// The steps that a factor `["count", ...]` of a formula of `kernel` lists; empty with `why` where they are none.
+/// Reads the steps of a factor `["count", ...]` of a formula of `kernel`. After an error the result is empty, and `why`
+/// is set.
 std::vector<TripCountStep> readTripCount(const nlohmann::json &factor, const Kernel &kernel, std::string &why);
 
-/// What the steps compute, at least 0; nothing where they ask for a number that is not part of the call's signature. A
-/// division by what is not positive gives 0.
+/// Returns the result of the steps, at least 0; nothing if they use a number outside the call's signature. A division
+/// by a number that is not positive gives 0.
 std::optional<double> evaluate(const std::vector<TripCountStep> &steps, const plan::LaunchStep &launch);
 
 } // namespace kpkg::package

@@ -1,4 +1,4 @@
-// The tuning table of a package: which alternative measured fastest for a device and a class of shapes.
+// Implements the tuning table of a package: the fastest measured alternative for a device and a class of shapes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tuning.h"
 #include "runtime/format/CanonicalJson.h"
@@ -16,7 +16,7 @@ using nlohmann::json;
 using plan::LaunchArg;
 
 static constexpr size_t maxRows = 1 << 16;
-/// Stands before the extents of each argument, so that equal lists mean equal ranks.
+/// Precedes the extents of each argument, so that equal lists mean equal ranks.
 static constexpr int64_t nextArgument = -1;
 
 int64_t shapeClass(int64_t extent) {
@@ -64,7 +64,7 @@ json toJson(const ParamValue &value) {
   return {};
 }
 
-/// Lists between the marks.
+/// Returns the lists between the marks.
 static json shapesOf(const std::vector<int64_t> &extents) {
   json lists = json::array();
   for (int64_t extent : extents)
@@ -91,7 +91,7 @@ json tuningKey(const Kernel &kernel, const Instance &alternative, const plan::La
           {"variant", alternative.variant}};
 }
 
-/// How far extents of the same classes lie apart: a sum of ratios' logarithms. Rows that do not say theirs are the
+/// Returns the distance of extents of the same classes: a sum of logarithms of ratios. Rows without extents are the
 /// farthest.
 static double distance(const std::vector<int64_t> &measured, const std::vector<int64_t> &extents) {
   if (measured.empty())

@@ -1,4 +1,4 @@
-// Windows over images in a call: the corners of their tensor maps.
+// Computes the corners of tensor maps for windows over images.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Windows.h"
 
@@ -10,7 +10,7 @@ using plan::LaunchArg;
 using plan::LaunchStep;
 
 namespace {
-/// A window's walk over one extent, in numbers: pixel * stride + start + tap * step.
+/// A window's traversal of one extent, in numbers: pixel * stride + start + tap * step.
 struct Walk {
   int64_t extent = 0, count = 0, stride = 0, start = 0, step = 0, taps = 0;
 
@@ -19,7 +19,7 @@ struct Walk {
   int64_t farthestTap() const { return taps > 1 ? (taps - 1) * step : 0; }
 };
 
-/// Nothing when a number is not known before the launch, or so large that no copy engine counts to it.
+/// Returns nothing if a number is unknown before the launch, or too large for the TMA.
 std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &launch) {
   constexpr int64_t most = int64_t(1) << 32;
   const WindowExtent &window = map.window[i];
@@ -36,7 +36,7 @@ std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &lau
   const plan::View &taps = launch.args[size_t(window.tapsArg)].view;
   walk.taps = taps.buffer >= 0 ? taps.shape[size_t(window.tapsDim)] : 0;
   walk.extent = launch.args[size_t(map.arg)].view.shape[i + 1];
-  // Products of what is left fit: strides and steps are looked at before they are multiplied.
+  // The remaining products do not overflow: strides and steps are checked before multiplication.
   if (walk.taps > most || walk.extent > most)
     return std::nullopt;
   return walk;

@@ -1,4 +1,4 @@
-// Windows over images in a call: the corners of their tensor maps.
+// Computes the corners of tensor maps for windows over images.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_WINDOWS_H
 #define KPKG_PACKAGE_WINDOWS_H
@@ -11,10 +11,10 @@
 
 namespace kpkg::package {
 
-/// What of the launch's windows the copy engine does not do; empty when it does all, or the map has none.
+/// Returns why the TMA cannot traverse the launch's windows; empty if it can, or if the map has none.
 std::string unmappableWindow(const TensorMap &map, const plan::LaunchStep &launch);
 
-/// The windows in the order of the map's dimensions, of a launch of which nothing is unmappable.
+/// Returns the windows in the order of the map's dimensions, for a launch without unmappable windows.
 std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
                                                                                 const plan::LaunchStep &launch);
 

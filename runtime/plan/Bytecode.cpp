@@ -1,4 +1,4 @@
-// Plan bytecode: reading and writing of the bytes.
+// Reads and writes the bytes of plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   magic, u16 major, u16 minor
@@ -16,7 +16,7 @@ namespace kpkg::plan {
 
 namespace {
 
-/// Reads little-endian numbers; after the first failure everything reads as 0 and `error` stays.
+/// Reads little-endian numbers. After the first failure, everything reads as 0 and `error` stays set.
 class Reader {
 public:
   explicit Reader(std::span<const uint8_t> bytes) : bytes(bytes) {}
@@ -31,7 +31,7 @@ public:
     at += sizeof(T);
     return static_cast<T>(value);
   }
-  /// A count, at most `limit` and small enough that `unit` bytes for each can still follow.
+  /// Reads a count, at most `limit` and small enough that `unit` bytes for each can still follow.
   size_t count(const char *what, size_t limit, size_t unit) {
     size_t value = number<uint32_t>();
     if (error.empty() && value > limit)

@@ -1,4 +1,4 @@
-// Dtypes by number and by name.
+// Declares dtypes by number and by name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class DType : uint8_t {
 };
 inline constexpr unsigned dtypeCount = 16;
 
-/// Bytes of one element; 0 for `none` and for numbers that are no dtype.
+/// Returns the bytes of one element; 0 for `none` and for invalid numbers.
 constexpr int64_t dtypeBytes(DType type) {
   switch (type) {
 #define KPKG_DTYPE(name, text, number, bytes, isFloat)                                                                 \
@@ -36,7 +36,7 @@ constexpr bool dtypeIsFloat(DType type) {
   }
 }
 
-/// "float32"; "none" for what is no dtype.
+/// Returns a name such as "float32"; "none" for invalid numbers.
 constexpr std::string_view dtypeName(DType type) {
   switch (type) {
 #define KPKG_DTYPE(name, text, number, bytes, isFloat)                                                                 \
@@ -48,7 +48,7 @@ constexpr std::string_view dtypeName(DType type) {
   }
 }
 
-/// `none` when there is no dtype of this name.
+/// Returns `none` if there is no dtype of this name.
 constexpr DType dtypeFromName(std::string_view name) {
   for (unsigned i = 1; i < dtypeCount; ++i)
     if (dtypeName(static_cast<DType>(i)) == name)

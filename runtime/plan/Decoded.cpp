@@ -1,4 +1,4 @@
-// Tables of opcodes, and reading of instructions' parts.
+// Defines tables of opcodes, and reads parts of instructions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
 

@@ -1,4 +1,4 @@
-// Plan bytecode as plain data: what the decoder makes, the verifier checks, evaluators and printers read.
+// Declares plan bytecode as plain data, for the decoder, the verifier, evaluators and printers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Limits.h"
@@ -13,19 +13,19 @@ enum class Opcode : uint8_t {
 #include "runtime/plan/Opcodes.def"
 };
 
-/// "add_int"; empty for a number that is no opcode.
+/// Returns a name such as "add_int"; empty for an invalid number.
 std::string_view opcodeName(Opcode op);
-/// The signature as in Opcodes.def; empty for a number that is no opcode.
+/// Returns the signature in Opcodes.def; empty for an invalid number.
 std::string_view opcodeSignature(Opcode op);
 
-/// The type of a register, by the letter of Opcodes.def.
+/// The type of a register, as a letter of Opcodes.def.
 using RegisterType = char;
 inline constexpr std::string_view registerTypes = "ifbtldsIFB";
-/// The kind of argument that a register of this type takes.
+/// Returns the kind of arguments for registers of this type.
 Argument::Kind argumentKind(RegisterType type);
 inline bool isPassThrough(RegisterType type) { return type == 'I' || type == 'F' || type == 'B'; }
 
-/// Registers and immediates lie in the function's pools: results, then operands, then (in another pool) immediates.
+/// Registers and immediates are in the function's pools: results, then operands, then (in another pool) immediates.
 struct Instruction {
   Opcode op;
   uint8_t results = 0;
@@ -63,7 +63,7 @@ struct Function {
            std::span<const int64_t> immediates);
 };
 
-/// Function 0 is the op; a function calls only functions of a higher index, so that there is no recursion.
+/// Function 0 is the op. A function calls only functions with a higher index, so that there is no recursion.
 struct DecodedModule {
   std::vector<std::string> strings;
   std::vector<Function> functions;
@@ -73,39 +73,39 @@ struct DecodedModule {
 };
 
 /// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments,
-/// mut for each. Its operands: parameters, arguments, then the grid; none is a persistent launch.
+/// mut for each. Its operands: parameters, arguments, then the grid. No grid means a persistent launch.
 struct LaunchLayout {
   uint32_t kernel;
   std::span<const int64_t> params; ///< pairs
   std::span<const int64_t> argMut;
   size_t gridCount;
 };
-/// False if the instruction's immediates and operand count do not fit this shape.
+/// Returns false if the instruction's immediates and operand count do not fit this format.
 bool readLaunch(const Function &function, const Instruction &instruction, LaunchLayout &layout);
 
 //===--- Bytes ----------------------------------------------------------------------------------------------------===//
 
-/// First bytes of every plan section, then major and minor version as u16. A reader takes every minor of its major
-/// version that uses opcodes it knows. All numbers are little endian.
+/// The first bytes of every plan section; major and minor version follow as u16. A reader accepts every minor version
+/// of its major version with known opcodes. All numbers are little endian.
 inline constexpr uint8_t magic[4] = {'K', 'P', 'L', 'N'};
 inline constexpr uint16_t majorVersion = 1;
 inline constexpr uint16_t minorVersion = 0;
 
-/// Reads the bytes; checks the framing, limits and indices into tables, not the meaning of the code.
+/// Decodes the bytes. Checks the framing, limits and indices into tables, not the meaning of the code.
 std::optional<Error> decode(std::span<const uint8_t> bytes, DecodedModule &module);
 /// The inverse of decode().
 std::vector<uint8_t> encode(const DecodedModule &module);
-/// Accepts only code that evaluate() can run on any call without checking it again: register types, assignment before
-/// use on every path, forward jumps that stay within their loop, calls without recursion. Fills module.arguments.
+/// Accepts only code that evaluate() can run for any call without further checks, and fills module.arguments. It checks
+/// register types, assignment before use on every path, forward jumps within their loop, and calls without recursion.
 std::optional<Error> verify(DecodedModule &module);
 
 //===--- Text -----------------------------------------------------------------------------------------------------===//
 
-/// A listing, one instruction a line.
+/// Returns a listing with one instruction per line.
 std::string dumpText(const DecodedModule &module);
-/// {"version":[1,0], "strings":[...], "functions":[{"name":..., "parameters":[{"name","type","mut"}], "results":"t",
-/// "registers":"tii...", "code":[["add_int",[results],[operands],[immediates]], ...]}]}. Immediates are integers, a
-/// double as its bits; opcodes and their immediates as in Opcodes.def.
+/// Returns {"version":[1,0], "strings":[...], "functions":[{"name":..., "parameters":[{"name","type","mut"}],
+/// "results":"t", "registers":"tii...", "code":[["add_int",[results],[operands],[immediates]], ...]}]}. Immediates are
+/// integers, and a double is given by its bits. Opcodes and their immediates are those of Opcodes.def.
 std::string dumpJson(const DecodedModule &module);
 
 } // namespace kpkg::plan

@@ -1,4 +1,4 @@
-// Resolutions as text, one line a step.
+// Prints resolutions as text, with one line per step.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Program.h"
 #include "runtime/plan/Views.h"

@@ -1,4 +1,4 @@
-// Decoded plan bytecode as a listing and as JSON.
+// Prints decoded plan bytecode as a listing and as JSON.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
 #include <bit>
@@ -23,7 +23,7 @@ std::string quoted(std::string_view text) {
   return out += '"';
 }
 
-/// Parameters and arguments of a launch by their roles.
+/// Returns the parameters and arguments of a launch by their roles.
 std::string launchText(const DecodedModule &module, const Function &f, const Instruction &i) {
   LaunchLayout layout;
   if (!readLaunch(f, i, layout))

@@ -1,4 +1,4 @@
-// Evaluates an op's plan: from what a call's arguments look like to a flat list of steps.
+// Evaluates an op's plan: from the metadata of a call's arguments to a flat list of steps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/DType.h"
@@ -17,24 +17,24 @@ namespace kpkg::plan {
 class Program;
 
 inline constexpr int maxRank = 16;
-/// The greatest length of a list.
+/// Maximum length of a list.
 inline constexpr int maxList = 64;
-/// What plans see as the number of compute units on the host, on every host: results that depend on how work is shared
-/// out are the same everywhere.
+/// The number of compute units that plans see on every host, so that results that depend on the division of work are
+/// the same everywhere.
 inline constexpr int64_t hostProcessors = 16;
 
 //===--- What goes in ---------------------------------------------------------------------------------------------===//
 
-/// What a plan may know of a tensor. Shape and strides belong to the caller.
+/// The metadata of a tensor that plans may use. Shape and strides belong to the caller.
 struct TensorMeta {
   DType dtype = DType::none;
   int32_t rank = 0;
   const int64_t *shape = nullptr;
-  /// In elements; null means dense with the last dimension fastest.
+  /// In elements; null means dense with the last dimension contiguous.
   const int64_t *strides = nullptr;
 };
 
-/// One argument of a call, in the order of the op's schema, defaults filled in.
+/// One argument of a call, in the order of the op's schema, with defaults filled in.
 struct Argument {
   enum class Kind : uint8_t { None, Tensor, Int, Float, Bool, List, DType, String };
   Kind kind = Kind::None;
@@ -49,13 +49,13 @@ using CallSignature = std::span<const Argument>;
 
 //===--- What comes out -------------------------------------------------------------------------------------------===//
 
-/// A view of a buffer. Every element lies inside of it: evaluate() has checked that.
+/// A view of a buffer. evaluate() has checked that every element is inside.
 struct View {
-  /// Index into Resolution::buffers, or -1: an absent tensor.
+  /// Index in Resolution::buffers, or -1 for an absent tensor.
   int32_t buffer = -1;
   DType dtype = DType::none;
   int32_t rank = 0;
-  /// In elements, from the buffer's first byte; for an argument's buffer from the element with all indices 0.
+  /// In elements, from the buffer's first byte; for an argument's buffer, from the element with all indices 0.
   int64_t offset = 0;
   std::array<int64_t, maxRank> shape{};
   /// In elements; may be 0 or negative.
@@ -74,7 +74,7 @@ struct View {
 struct Buffer {
   enum class Kind : uint8_t {
     Argument, ///< memory of the call's argument `argument`
-    Result,   ///< fresh memory that outputs view; to be handed to the caller
+    Result,   ///< new memory that outputs view, which is returned to the caller
     Temporary ///< lives until the call's last step; at `offset` in one block of Resolution::temporaryBytes
   };
   Kind kind = Kind::Argument;
@@ -83,7 +83,7 @@ struct Buffer {
   int64_t offset = 0;
 };
 
-/// Copies element by element; both views have the same shape and dtype, and do not overlap.
+/// Copies element by element. Both views have the same shape and dtype, and do not overlap.
 struct CopyStep {
   View source, destination;
 };
@@ -91,7 +91,7 @@ struct CopyStep {
 /// One instance parameter of a launch.
 struct LaunchParam {
   enum class Kind : uint8_t { Int, Bool, Float, DType, String };
-  std::string_view name; ///< points into the Program
+  std::string_view name; ///< points to the Program
   Kind kind = Kind::Int;
   bool atLeast = false; ///< the smallest listed value >= integer
   int64_t integer = 0;  ///< Int, Bool, DType (its number)
@@ -106,71 +106,75 @@ struct LaunchArg {
     Int,
     Float,
     Bool,
-    PassThrough ///< the scalar argument `integer` of the call: not in the signature, take its value at each call
+    PassThrough ///< the scalar argument `integer` of the call: not in the signature, so its value is read at each call
   };
   Kind kind = Kind::View;
-  bool isMut = false; ///< View that the kernel writes
+  bool isMut = false; ///< a View that the kernel writes
   View view;
   int64_t integer = 0;
   double real = 0;
 };
 
 struct LaunchStep {
-  std::string_view kernel; ///< name of the kernel family; points into the Program
+  std::string_view kernel; ///< name of the kernel family; points to the Program
   std::vector<LaunchParam> params;
   std::vector<LaunchArg> args;
-  /// Extents, all >= 1, product fits int64. Persistent kernels have none.
+  /// Extents, all >= 1, whose product fits int64. Persistent kernels have none.
   std::array<int64_t, 3> grid{1, 1, 1};
   bool persistent = false;
 };
 
 using Step = std::variant<CopyStep, LaunchStep>;
 
-/// All that one call does. Nothing of it depends on data, on addresses or on pass-through scalars, so it may be kept
-/// for each key (appendKey) and executed many times, by many threads at once. The Program must outlive it.
+/// All steps of one call. They do not depend on data, addresses or pass-through scalars. So a resolution may be cached
+/// by its key (appendKey), and executed many times, by many threads at once. The Program must outlive it.
 struct Resolution {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
-  /// The op's results; an absent tensor has buffer -1. No two share a buffer, none has an argument's.
+  /// The op's results; an absent tensor has buffer -1. No two share a buffer, and none has an argument's.
   std::vector<View> outputs;
-  /// Size of the block that holds all temporaries, each 64-byte aligned in it; 0 when there are none.
+  /// Size of the block for all temporaries, each 64-byte aligned in it; 0 if there are none.
   int64_t temporaryBytes = 0;
 };
 
 struct Error {
   enum class Kind : uint8_t {
     Raised,   ///< `raise` in the op
-    Argument, ///< a check of the evaluator: dimension out of range, shapes that do not fit, overflow, alias, ...
+    Argument, ///< a check of the evaluator: dimension out of range, incompatible shapes, overflow, alias, ...
     Limit,    ///< too many instructions, too long a list, ...
     Malformed ///< the bytecode is refused
   };
   Kind kind = Kind::Raised;
-  std::string message;   ///< with the values that were found
-  std::string op;        ///< the op that was called, "kpkg::softmax"
-  int32_t argument = -1; ///< index of the argument to blame, or -1
+  std::string message;   ///< includes the offending values
+  std::string op;        ///< the op of the call, "kpkg::softmax"
+  int32_t argument = -1; ///< index of the offending argument, or -1
 };
 
 //===--- Doing it -------------------------------------------------------------------------------------------------===//
 
-/// Resolves a call. Pure: the same program and signature give the same answer. `resolution` is overwritten; after an
-/// error its contents mean nothing. Only tensors' metadata is read. Reuse of one `resolution` saves allocations.
-/// `processors` is the number of compute units of the device, clamped to 1 ... maxProcessors; only programs with
-/// Program::usesProcessors() look at it.
+/// Resolves a call. Pure: the same program and signature give the same result. It reads only tensors' metadata.
+///
+/// `resolution` is overwritten; after an error its contents are undefined. Reusing one `resolution` saves allocations.
+/// `processors` is the device's number of compute units, clamped to 1 ... maxProcessors. Only programs with
+/// Program::usesProcessors() read it.
 std::optional<Error> evaluate(const Program &program, CallSignature call, Resolution &resolution,
                               int64_t processors = hostProcessors);
 
-/// Appends words that are equal exactly if evaluate() gives the same answer for the same reasons: dtypes, shapes,
-/// strides, scalars by their bits (so NaN equals itself), not the pass-through ones. Alignment and device (which
-/// decides `processors`) are the caller's to add. A call whose argument kinds do not fit gives some key; evaluate()
-/// then says what is wrong.
+/// Appends words that are equal exactly if evaluate() gives the same result for the same reasons. They are dtypes,
+/// shapes, strides, and scalars by their bits (so NaN equals itself), except pass-through scalars.
+///
+/// The caller must add alignment and device (which determines `processors`). A call with wrong argument kinds gives
+/// some key, and evaluate() then reports the error.
 void appendKey(const Program &program, CallSignature call, std::vector<uint64_t> &key);
 
-/// To be checked at each call, cached or not, since it depends on addresses: memory that the op writes (`mut`) may not
-/// overlap another argument's, nor itself. `addresses[i]` is the data pointer of argument i (ignored unless a tensor).
-/// Costs nothing for ops without `mut` arguments.
+/// Checks that memory that the op writes (`mut`) overlaps neither another argument's memory nor itself. Each call must
+/// do so, cached or not, because the result depends on addresses.
+///
+/// `addresses[i]` is the data pointer of argument i (ignored unless a tensor). Costs nothing for ops without `mut`
+/// arguments.
 std::optional<Error> checkAliases(const Program &program, CallSignature call, std::span<const uint64_t> addresses);
 
-/// One line a step: copies, launches with parameters and grid; then outputs. For `kpkg explain`.
+/// Returns one line per step: copies, launches with parameters and grid; then outputs. For `kpkg explain`.
 std::string describe(const Program &program, const Resolution &resolution);
 
 } // namespace kpkg::plan

@@ -1,4 +1,4 @@
-// Control flow and lists of plan bytecode.
+// Interprets control flow and lists of plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Interpreter.h"
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace kpkg::plan {
 
-/// What an evaluation may cost: an instruction 1, and 1 for each `valuesPerStep` registers that a call clears and
-/// `bytesPerStep` bytes that a comparison of strings reads. So the bound is one of time.
+/// Limit of an evaluation's cost, and thus of its time. An instruction costs 1. So do each `valuesPerStep` registers
+/// that a call clears, and each `bytesPerStep` bytes that a comparison of strings reads.
 static constexpr int64_t maxSteps = 1 << 20;
 static constexpr size_t valuesPerStep = 16, bytesPerStep = 256;
 static constexpr size_t maxPool = 1u << 18;
@@ -44,7 +44,7 @@ bool Interpreter::failMemory() {
 }
 
 bool Interpreter::failTensor(Opcode op, TensorId id, const std::string &why) {
-  // An argument is named as the user gave it; what was made of it, with the operation that refused it.
+  // Names an argument as the user passed it, and a derived tensor with the operation that refused it.
   std::string what =
       memory.isWholeArgument(id) ? memory.describe(id) : fmt::format("{} of {}", opcodeName(op), memory.describe(id));
   return fail(Error::Kind::Argument, fmt::format("{}: {}", what, why), memory.argumentOf(id));
@@ -142,7 +142,7 @@ bool Interpreter::runFunction(uint32_t index, size_t frame) {
         return false;
       break;
     default: {
-      // Families by number, as Opcodes.def groups them.
+      // Families by number, in the groups of Opcodes.def.
       auto number = static_cast<uint8_t>(i.op);
       bool ok = number < 104   ? scalar(i, f, regs)
                 : number < 120 ? list(i, f, regs)
@@ -212,7 +212,7 @@ bool Interpreter::makeList(std::span<const int64_t> entries, Value &value) {
 bool Interpreter::list(const Instruction &i, const Function &f, Value *regs) {
   auto operands = f.operandsOf(i);
   Value &out = regs[f.resultsOf(i)[0]];
-  // A copy: entries that stay in the pool move when it grows.
+  // Copied, because entries in the pool move when it grows.
   std::array<int64_t, 2 * maxList> entries;
   size_t size = 0;
   auto append = [&](std::span<const int64_t> more) {

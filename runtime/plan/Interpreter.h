@@ -1,4 +1,4 @@
-// Runs verified plan bytecode. Internal to runtime/plan: users call evaluate().
+// Interprets verified plan bytecode. Internal to runtime/plan: users call evaluate().
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Decoded.h"
@@ -7,15 +7,15 @@
 
 namespace kpkg::plan {
 
-/// What a register holds. Int, Bool, DType: the number; Float: its bits; Tensor: its TensorId; String: index into the
-/// interpreter's strings; List: start in the pool * 256 + length.
+/// The contents of a register. Int, Bool, DType: the number; Float: its bits; Tensor: its TensorId; String: index in
+/// the interpreter's strings; List: start in the pool * 256 + length.
 struct Value {
   int64_t bits = 0;
-  /// Pass-through scalars only: the call's argument that it is, or -1 when `bits` is the value.
+  /// Only for pass-through scalars: the call's argument, or -1 if `bits` is the value.
   int32_t argument = -1;
 };
 
-/// What an evaluation allocates; the next one may use it again.
+/// The allocations of an evaluation, which later ones may reuse.
 struct Workspace {
   std::vector<Value> stack, values;
   std::vector<int64_t> pool;
@@ -26,7 +26,7 @@ struct Workspace {
 
 class Interpreter {
 public:
-  /// What was in `workspace` is gone.
+  /// Discards the contents of `workspace`.
   Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors,
               Workspace &workspace);
   /// Runs function 0 and fills the resolution.
@@ -35,13 +35,13 @@ public:
 private:
   /// Fills `values`.
   bool bindArguments();
-  /// Makes the registers of a function; those from the returned index on are its arguments.
+  /// Creates the registers of a function. Those from the returned index on are its arguments.
   size_t pushFrame(uint32_t index);
-  /// Takes the registers away and leaves the results in `values`.
+  /// Runs a function, removes its registers, and leaves the results in `values`.
   bool runFunction(uint32_t index, size_t frame);
   bool callFunction(const Instruction &i, const Function &f, size_t frame);
 
-  /// The families of instructions; Interpreter.cpp dispatches to them.
+  /// The families of instructions, to which Interpreter.cpp dispatches.
   bool scalar(const Instruction &i, const Function &f, Value *regs);
   bool intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result);
   bool list(const Instruction &i, const Function &f, Value *regs);
@@ -52,12 +52,12 @@ private:
   bool launch(const Instruction &i, const Function &f, Value *regs);
   bool raise(const Instruction &i, const Function &f, Value *regs);
 
-  /// Fails where the evaluation has cost more than it may.
+  /// Fails if the evaluation exceeds its cost limit.
   bool spend(size_t steps);
   bool spendOnText(size_t bytes);
   bool equalStrings(std::string_view a, std::string_view b, Value &out);
   bool fail(Error::Kind kind, std::string message, int32_t argument = -1);
-  /// Fails with what Memory reported.
+  /// Fails with Memory's error.
   bool failMemory();
   /// Fails with "<operation> of <tensor>: <why>".
   bool failTensor(Opcode op, TensorId id, const std::string &why);
@@ -77,7 +77,7 @@ private:
   std::vector<int64_t> &pool; ///< entries of lists
   std::vector<std::string_view> &strings;
   std::vector<uint32_t> &active; ///< functions, outermost first
-  int64_t fuel;                  ///< steps that are left
+  int64_t fuel;                  ///< remaining steps
   const int64_t processors;
   std::optional<Error> failure;
 };

@@ -1,4 +1,4 @@
-// Scalars of plan bytecode: integers that refuse to overflow, floats, comparisons.
+// Interprets scalars of plan bytecode: integers with overflow checks, floats, comparisons.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Interpreter.h"
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace kpkg::plan {
 static double asFloat(const Value &value) { return std::bit_cast<double>(value.bits); }
 static Value ofFloat(double value) { return {std::bit_cast<int64_t>(value), -1}; }
 
-/// Quotient rounded towards minus infinity; the caller has excluded 0 and overflow.
+/// Returns the quotient rounded towards minus infinity. The caller has excluded 0 and overflow.
 static int64_t floorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 static bool power(int64_t base, int64_t exponent, int64_t &result) {
@@ -25,7 +25,7 @@ static bool power(int64_t base, int64_t exponent, int64_t &result) {
   }
 }
 
-/// An operation as sources write it.
+/// Returns an operation in source notation.
 static std::string written(Opcode op, int64_t a, int64_t b) {
   const char *between = op == Opcode::add_int        ? "+"
                         : op == Opcode::sub_int      ? "-"
@@ -160,7 +160,7 @@ static double floatFunction(Opcode op, double a) {
   }
 }
 
-/// The bit of a comparison mask that holds for a and b.
+/// Returns the bit of a comparison mask that holds for a and b.
 template <typename T> static int64_t relation(T a, T b) { return a == b ? 1 : a > b ? 2 : a < b ? 4 : 8; }
 
 bool Interpreter::equalStrings(std::string_view a, std::string_view b, Value &out) {

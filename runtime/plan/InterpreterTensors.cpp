@@ -1,4 +1,4 @@
-// Tensors and launches of plan bytecode; arguments, results and evaluate().
+// Interprets tensors and launches of plan bytecode, and implements evaluate().
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Interpreter.h"
 #include <algorithm>
@@ -294,7 +294,7 @@ std::optional<Error> evaluate(const Program &program, CallSignature call, Resolu
   resolution.steps.clear();
   resolution.outputs.clear();
   resolution.temporaryBytes = 0;
-  static thread_local Workspace workspace; // an evaluation runs nothing that could start another one
+  static thread_local Workspace workspace; // an evaluation cannot start another one
   return Interpreter(program.decoded(), call, resolution, processors, workspace).run();
 }
 

@@ -1,4 +1,4 @@
-// How large a plan may be, and which names its op may not have.
+// Declares limits of plans, and names that ops may not have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PLAN_LIMITS_H
 #define KPKG_PLAN_LIMITS_H
@@ -9,17 +9,17 @@
 
 namespace kpkg::plan {
 
-/// Limits that the decoder holds; a writer checks them with Program::load.
+/// Limits that the decoder enforces. Writers check them with Program::load.
 struct Limits {
   static constexpr size_t bytes = 16u << 20, strings = 4096, stringBytes = 1u << 16, functions = 256, parameters = 256,
                           results = 64, registers = 16384, instructions = 32768, operands = 512, loopDepth = 16,
                           callDepth = 16;
 };
 
-/// The runtime clamps the compute units of a device to 1 ... maxProcessors, and the checker relies on that.
+/// The runtime clamps a device's compute units to 1 ... maxProcessors, on which the checker relies.
 inline constexpr int64_t maxProcessors = 65535;
 
-/// Namespaces of PyTorch's own ops: one more op in them would be taken for PyTorch's.
+/// Returns whether a namespace belongs to PyTorch's own ops, so that a further op in it would be taken for PyTorch's.
 constexpr bool isReservedNamespace(std::string_view name) {
   return name == "aten" || name == "prim" || name == "prims" || name == "torch" || name == "onnx";
 }

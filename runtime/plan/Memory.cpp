@@ -1,4 +1,4 @@
-// The memory of one evaluation: buffers, the tensors that view them, copies and launches in order.
+// Tracks the memory of one evaluation: buffers, the tensors that view them, copies and launches in order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Memory.h"
 #include <algorithm>
@@ -54,7 +54,7 @@ bool viewOfArgument(const TensorMeta &meta, View &view, std::string &why) {
     std::copy_n(meta.strides, meta.rank, view.strides.begin());
   if (view.numel() == 0)
     return true;
-  // The same limit as for counts: byte offsets and their differences then fit.
+  // The same limit as for counts, so that byte offsets and their differences fit.
   constexpr int64_t limit = INT64_MAX / 16;
   if (!offsetRange(view, least, greatest) || least < -limit || greatest > limit) {
     why = fmt::format("strides {} reach too far", describeShape(view.stridesSpan()));
@@ -110,7 +110,7 @@ bool Memory::allocate(std::span<const int64_t> shape, DType dtype, TensorId &id)
 bool Memory::addView(const View &view, TensorId &id) {
   const BufferState &buffer = buffers[static_cast<size_t>(view.buffer)];
   int64_t least, greatest;
-  // Holds by construction of every view operation; a mistake there must not become an access outside of the memory.
+  // Every view operation guarantees this. A mistake there must not become an access outside the memory.
   if (view.numel() > 0 && (!offsetRange(view, least, greatest) || least < buffer.least || greatest > buffer.greatest))
     return fail(fmt::format("internal error: the view {} leaves its memory", describeView(view)));
   if (tensors.size() >= maxTensors)
@@ -191,7 +191,7 @@ bool Memory::beforeRead(const View &view) {
   if (!beforeRead(origin))
     return false;
   uint32_t version = bufferOf(origin).version;
-  if (buffer.originVersion == version) // both 0: contents are undefined there too
+  if (buffer.originVersion == version) // both 0: the contents are undefined there too
     return true;
   buffer.originVersion = version;
   ++buffer.version;
@@ -225,7 +225,7 @@ bool Memory::checkWritable(const View &view, std::string_view kernel) {
 }
 
 bool Memory::checkDisjoint(const LaunchStep &step, std::span<const TensorId> ids) {
-  // A copy counts as what it was copied from: whether strides allow a view must not decide whether a call is right.
+  // A copy counts as its source: whether strides allow a view must not decide whether a call is valid.
   auto region = [&](TensorId id) {
     View v = view(id);
     while (bufferOf(v).origin >= 0)
@@ -251,7 +251,7 @@ bool Memory::checkDisjoint(const LaunchStep &step, std::span<const TensorId> ids
   return true;
 }
 
-/// Gives dimensions of extent 1 the stride that they have in a dense tensor, so that facts about strides hold for them.
+/// Sets the strides of dimensions with extent 1 to those of a dense tensor, so that facts about strides hold for them.
 static void settleStrides(View &view) {
   int64_t dense = 1;
   for (int i = view.rank - 1; i >= 0; --i) {

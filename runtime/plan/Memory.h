@@ -1,48 +1,49 @@
-// The memory of one evaluation: buffers, the tensors that view them, copies and launches in order.
+// Tracks the memory of one evaluation: buffers, the tensors that view them, copies and launches in order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Views.h"
 
 namespace kpkg::plan {
 
-/// Index of a tensor made during an evaluation; -1 is the null tensor.
+/// Index of a tensor created during an evaluation; -1 is the null tensor.
 using TensorId = int32_t;
 
-/// Makes tensors and turns their use into steps. A copy that a fold, reshape or contiguous needs is emitted at its
-/// first use, is refreshed when its source was written since, and is written back after a launch that writes it: it
-/// behaves as the view that strides did not allow. Functions return false with error() set.
+/// Creates tensors, and converts their uses to steps. Functions return false with error() set.
+///
+/// A fold, reshape or contiguous may need a copy. The copy is emitted at its first use, refreshed if its source was
+/// written since, and written back after a launch that writes it. It thus behaves like the view that strides did not
+/// allow.
 class Memory {
 public:
   struct Storage;
-  /// What was in `storage` is gone.
+  /// Discards the contents of `storage`.
   Memory(Resolution &resolution, Storage &storage);
 
-  /// The tensor of argument `index`; checks its metadata.
+  /// Creates the tensor of argument `index` after checking its metadata.
   bool addArgument(const TensorMeta &meta, int32_t index, std::string_view name, bool isMut, TensorId &id);
   bool allocate(std::span<const int64_t> shape, DType dtype, TensorId &id);
-  /// A tensor that views what `view.buffer` names. Checks that it lies inside.
+  /// Creates a tensor that views the buffer of `view.buffer`, after checking that it is inside.
   bool addView(const View &view, TensorId &id);
-  /// A contiguous copy of `source`, made when it is used.
+  /// Creates a contiguous copy of `source`, which is emitted on first use.
   bool addCopy(View source, TensorId &id);
 
   const View &view(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
-  /// Whether the tensor is an argument as it was given, and no view of a part of it.
+  /// Returns whether the tensor is a whole argument, not a view of a part.
   bool isWholeArgument(TensorId id) const;
-  /// "`input` (float32[2, 3])" for an argument itself, else "float32[2, 3]".
+  /// Returns "`input` (float32[2, 3])" for an argument itself, else "float32[2, 3]".
   std::string describe(TensorId id) const;
-  /// The argument whose memory the tensor views, or -1.
+  /// Returns the argument whose memory the tensor views, or -1.
   int32_t argumentOf(TensorId id) const;
 
-  /// `ids[i]` is the tensor of argument i of the launch where that is a view. Emits the copies that are needed around
-  /// it.
+  /// Emits a launch with the necessary copies. `ids[i]` is the tensor of the launch's argument i if that is a view.
   bool launch(LaunchStep step, std::span<const TensorId> ids);
   bool output(TensorId id);
-  /// Lays out temporaries. To be called last.
+  /// Lays out temporaries. Must be called last.
   bool finish();
 
   const std::string &error() const { return message; }
   bool errorIsLimit() const { return isLimit; }
-  /// The argument that the error is about, or -1.
+  /// Returns the argument that caused the error, or -1.
   int32_t blamed() const { return argument; }
 
 private:
@@ -53,11 +54,11 @@ private:
     bool isMut = false;
     bool isOutput = false;
     DType dtype = DType::none;
-    int64_t least = 0, greatest = -1; ///< element offsets that exist
-    View whole;                       ///< all of it; of an argument its own view
-    uint32_t version = 0;             ///< times written; 0: contents undefined
+    int64_t least = 0, greatest = -1; ///< existing element offsets
+    View whole;                       ///< all of it; for an argument its own view
+    uint32_t version = 0;             ///< number of writes; 0: contents undefined
     TensorId origin = -1;             ///< a copy: of this tensor
-    uint32_t originVersion = 0;       ///< version of the origin's buffer that it holds
+    uint32_t originVersion = 0;       ///< version of the origin's buffer that was copied
     uint32_t copies = 0;              ///< number of copies from here to the root
     int32_t emitted = -1;             ///< index in Resolution::buffers
   };
@@ -67,7 +68,7 @@ private:
   BufferState &bufferOf(const View &view) { return buffers[static_cast<size_t>(view.buffer)]; }
   const BufferState &rootOf(const View &view) const;
   bool add(const BufferState &buffer, TensorId &id);
-  /// The view with its buffer's number in the resolution.
+  /// Returns the view with its buffer's number in the resolution.
   View emitted(const View &view);
   bool emitCopy(const View &source, const View &destination);
   bool beforeRead(const View &view);
@@ -84,13 +85,13 @@ private:
   size_t launchArgs = 0, overlapChecks = 0;
 };
 
-/// What an evaluation allocates; the next one may use it again.
+/// The allocations of an evaluation, which later ones may reuse.
 struct Memory::Storage {
   std::vector<BufferState> buffers;
   std::vector<View> tensors;
 };
 
-/// Checks an argument's metadata and makes the view with offset 0 of it (its buffer is left at -1).
+/// Checks an argument's metadata and creates its view with offset 0 (its buffer stays -1).
 bool viewOfArgument(const TensorMeta &meta, View &view, std::string &why);
 
 } // namespace kpkg::plan

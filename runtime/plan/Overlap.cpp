@@ -1,4 +1,4 @@
-// Whether views share memory: of one view's elements among themselves, and of two views.
+// Determines whether views share memory: elements of one view, or two views.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Views.h"
 #include <algorithm>
@@ -7,14 +7,14 @@ namespace kpkg::plan {
 
 namespace {
 
-/// A view as bytes: a start and dimensions of positive byte stride and extent > 1, longest stride first; the last
+/// A view as bytes: a start, and dimensions with positive byte stride and extent > 1, longest stride first. The last
 /// dimension is the element itself (stride 1, extent = its bytes).
 struct Lattice {
   int64_t start = 0;
   int rank = 0;
   std::array<int64_t, maxRank + 1> extents, strides;
 
-  /// Bytes from the start to one past the last byte, dimensions from `from` on.
+  /// Returns the bytes from the start to the end of the last byte, for dimensions from `from` on.
   int64_t span(int from) const {
     int64_t bytes = 1;
     for (int i = from; i < rank; ++i)
@@ -23,7 +23,7 @@ struct Lattice {
   }
 };
 
-/// False if the view has no element.
+/// Returns false if the view has no element.
 bool latticeOf(const View &view, int64_t base, Lattice &out) {
   int64_t size = dtypeBytes(view.dtype);
   out.start = base + view.offset * size;
@@ -53,24 +53,24 @@ bool latticeOf(const View &view, int64_t base, Lattice &out) {
   return true;
 }
 
-/// Whether dimensions from `ai` of a and from `bi` of b, with b's start `delta` bytes after a's, may share a byte. Each
-/// step can split in two; beyond the budget the answer is the cautious one.
+/// Returns whether dimensions from `ai` of a and from `bi` of b may share a byte, if b starts `delta` bytes after a.
+/// Each step can split in two. Beyond the budget it returns true, the cautious answer.
 bool meet(const Lattice &a, int ai, const Lattice &b, int bi, int64_t delta, int &budget) {
   if (--budget < 0)
     return true;
   if (delta >= a.span(ai) || -delta >= b.span(bi))
     return false;
   if (ai == a.rank - 1 && bi == b.rank - 1)
-    return true; // two runs of bytes that overlap
+    return true; // two overlapping runs of bytes
   int64_t stride = std::max(a.strides[ai], b.strides[bi]);
   bool aHas = a.strides[ai] == stride, bHas = b.strides[bi] == stride;
   int aInner = ai + aHas, bInner = bi + bHas;
   int64_t aCount = aHas ? a.extents[ai] : 1, bCount = bHas ? b.extents[bi] : 1;
-  // Only where rows of the largest stride do not run into each other, at most two relative row positions can meet.
+  // At most two relative row positions can share bytes, but only if rows of the largest stride do not overlap.
   if (a.span(aInner) > stride || b.span(bInner) > stride)
     return true;
   int64_t row = delta / stride - (delta % stride < 0), rest = delta - row * stride;
-  // b's rows lie at row + [0, bCount) + rest/stride in units of a's rows.
+  // In units of a's rows, b's rows are at row + [0, bCount) + rest/stride.
   auto rowsMeet = [&](int64_t shift) { return shift < aCount && -shift < bCount; };
   return (rowsMeet(row) && meet(a, aInner, b, bInner, rest, budget)) ||
          (rowsMeet(row + 1) && meet(a, aInner, b, bInner, rest - stride, budget));

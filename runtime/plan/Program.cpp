@@ -1,4 +1,4 @@
-// Program: owner of decoded and verified bytecode.
+// Implements Program, the owner of decoded and verified bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Program.h"
 #include "runtime/plan/Decoded.h"

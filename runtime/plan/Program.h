@@ -1,4 +1,4 @@
-// Plan bytecode, decoded and verified.
+// Declares decoded and verified plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Evaluate.h"
@@ -8,19 +8,19 @@ namespace kpkg::plan {
 
 struct DecodedModule;
 
-/// One op's plan with all that it calls. Immutable; may be shared by threads.
+/// One op's plan with its callees. Immutable; threads may share it.
 class Program {
 public:
-  /// What the schema position `i` takes.
+  /// The argument at a position of the schema.
   struct ArgumentInfo {
     std::string_view name;
     Argument::Kind kind; ///< never None; a Tensor argument also takes None
     bool isMut = false;
-    /// A scalar that only flows into launch arguments: no part of the key.
+    /// A scalar that only flows into launch arguments, and is not part of the key.
     bool passThrough = false;
   };
 
-  /// Decodes and verifies. On failure `error` says why the bytes are refused. The bytes are not needed afterwards.
+  /// Decodes and verifies bytecode. On failure `error` says why. The bytes are not needed afterwards.
   static std::optional<Program> load(std::span<const uint8_t> bytes, Error &error);
 
   Program(Program &&) noexcept;
@@ -30,11 +30,11 @@ public:
   std::string_view name() const;
   std::span<const ArgumentInfo> arguments() const;
   bool hasMutArguments() const;
-  /// Whether it asks for the number of compute units.
+  /// Returns whether the plan uses the number of compute units.
   bool usesProcessors() const;
-  /// Number of results (each a tensor or None).
+  /// Returns the number of results (each a tensor or None).
   int resultCount() const;
-  /// Instructions as plain data, for printers and other evaluators.
+  /// Returns the instructions as plain data, for printers and other evaluators.
   const DecodedModule &decoded() const { return *module; }
 
 private:

@@ -1,4 +1,4 @@
-// Facts of a call that do not need its plan: the cache key, and whether written memory is shared.
+// Computes properties of a call without its plan: the cache key, and whether written memory is shared.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Memory.h"
 #include "runtime/plan/Program.h"
@@ -17,7 +17,7 @@ static void appendTensor(const TensorMeta &meta, std::vector<uint64_t> &key) {
       key.push_back(static_cast<uint64_t>(meta.strides[i]));
     return;
   }
-  // Dense strides, in full: the same call with and without them has one key.
+  // Appends dense strides in full, so that a call has the same key with and without them.
   size_t first = key.size();
   key.resize(first + static_cast<size_t>(rank));
   uint64_t stride = 1;
@@ -31,7 +31,7 @@ void appendKey(const Program &program, CallSignature call, std::vector<uint64_t>
   auto infos = program.arguments();
   for (size_t k = 0; k < call.size(); ++k) {
     const Argument &argument = call[k];
-    // Kind, dtype and the number of words that follow make the encoding free of prefixes.
+    // Kind, dtype and the number of following words make the encoding prefix-free.
     auto head = [&](uint64_t count) {
       key.push_back(static_cast<uint64_t>(argument.kind) | static_cast<uint64_t>(argument.tensor.dtype) << 8 |
                     count << 16);

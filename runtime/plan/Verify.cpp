@@ -1,9 +1,11 @@
-// Verifier of plan bytecode: accepts only code that can be run on any call without further checks of the code itself.
+// Verifies plan bytecode: accepts only code that can run for any call without further checks of the code itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass over each function. The state is the set of registers that are assigned on every path to here; a forward
-// jump hands its state to its target, where states meet by intersection. A loop's body starts with the state before the
-// loop, since later iterations only know more. Code that no path reaches may read anything: it never runs.
+// One pass over each function. The state is the set of registers that are assigned on every path to the instruction. A
+// forward jump passes its state to its target, where states are intersected.
+//
+// A loop's body starts with the state before the loop, because later iterations have assigned at least as much.
+// Unreachable code may read anything, because it never runs.
 #include "runtime/plan/Decoded.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,7 +18,7 @@ namespace {
 using Bits = std::vector<uint64_t>;
 
 struct Loop {
-  uint32_t begin, end; ///< index of the loop's instruction; of the first instruction after it
+  uint32_t begin, end; ///< indices of the loop's instruction, and of the first instruction after it
   bool isWhile;
 };
 
@@ -26,7 +28,7 @@ public:
       : module(module), index(index), f(module.functions[index]), assigned((f.registerTypes.size() + 63) / 64) {}
 
   std::string run();
-  /// Greatest depth of calls below this one; needs the depths of higher functions.
+  /// Maximum depth of calls below this one. Needs the depths of functions with higher indices.
   uint32_t depth = 1;
   const std::vector<uint32_t> *depths = nullptr;
 
@@ -84,7 +86,7 @@ std::string FunctionVerifier::checkImmediate(char kind, int64_t value) {
     if (value < 0 || value > 15)
       return fmt::format("comparison mask {}", value);
     break;
-  default: // #, ~: any; >, <: by the control instructions
+  default: // #, ~: any; >, <: checked by the control instructions
     break;
   }
   return {};
@@ -215,7 +217,7 @@ std::string FunctionVerifier::at(uint32_t pc) {
   case Opcode::loop_for:
   case Opcode::loop_while: {
     int64_t limit = loops.empty() ? static_cast<int64_t>(f.code.size()) : loops.back().end;
-    // The loop_end is at end - 1; what follows it is still within the outer loop.
+    // The loop_end is at end - 1; the next instruction is still within the outer loop.
     if (immediates[0] <= pc + 1 || immediates[0] >= limit)
       return fmt::format("loop ends at {}, expected {} to {}", immediates[0], pc + 2, limit - 1);
     auto end = static_cast<uint32_t>(immediates[0]);
@@ -237,7 +239,7 @@ std::string FunctionVerifier::at(uint32_t pc) {
     if (loops.empty() || immediates[0] != loops.back().begin || pc + 1 != loops.back().end)
       return "the end of a loop does not fit its beginning";
     loops.pop_back();
-    reachable = false; // what follows is reached by meet(end) only
+    reachable = false; // the next instruction is only reached by meet(end)
     return {};
   case Opcode::ret:
   case Opcode::raise:
@@ -281,7 +283,7 @@ std::string FunctionVerifier::run() {
 
 std::optional<Error> verify(DecodedModule &module) {
   std::vector<uint32_t> depths(module.functions.size());
-  // Callees have higher indices: from the last function to the first, depths of callees are known.
+  // Callees have higher indices. From the last function to the first, depths of callees are known.
   for (size_t k = module.functions.size(); k-- > 0;) {
     FunctionVerifier verifier(module, static_cast<uint32_t>(k));
     verifier.depths = &depths;

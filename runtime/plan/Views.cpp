@@ -1,4 +1,4 @@
-// Algebra of views: new shapes, strides and offsets out of old ones, without any memory.
+// Computes views: new shapes, strides and offsets from old ones, without any memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Views.h"
 #include <algorithm>
@@ -102,7 +102,7 @@ bool sliceView(View &view, int64_t dim, int64_t start, int64_t stop, int64_t ste
     why = "step 0 leads nowhere";
     return false;
   }
-  // A view backwards begins with its last element and stops before the one that is in front of the first.
+  // A reversed view begins with its last element, and ends before index -1.
   int64_t extent = view.shape[d], least = step < 0 ? -1 : 0;
   auto cut = [&](int64_t bound) {
     return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, least, extent + least);
@@ -113,7 +113,7 @@ bool sliceView(View &view, int64_t dim, int64_t start, int64_t stop, int64_t ste
   if (count > 0)
     view.offset += first * view.strides[d];
   view.shape[d] = count;
-  // With two elements or more, the step is less than the extent, so that the product lies within the view.
+  // With at least two elements, the step is less than the extent, so the product stays within the view.
   if (count > 1)
     view.strides[d] *= step;
   return true;
@@ -229,7 +229,7 @@ bool reshapeView(View &view, std::span<const int64_t> shape) {
     view = next;
     return true;
   }
-  // From the last dimension: a run of old dimensions that lie one behind the other in memory is cut into new ones.
+  // From the last dimension on, divides each contiguous run of old dimensions into new ones.
   int to = next.rank - 1;
   for (int from = view.rank - 1; from >= 0;) {
     int64_t run = view.shape[from], step = view.strides[from];
@@ -299,7 +299,7 @@ bool isContiguous(const View &view) {
 }
 
 bool checkedCount(std::span<const int64_t> shape, int64_t &count) {
-  // A sixteenth of the range: bytes of any dtype, and sums of two such numbers, still fit.
+  // A sixteenth of the range, so that bytes of any dtype, and sums of two such numbers, still fit.
   constexpr int64_t limit = INT64_MAX / 16;
   count = 1;
   for (int64_t extent : shape)

@@ -10,8 +10,8 @@
 namespace kpkg::torch_abi {
 namespace {
 
-/// An optional value is a heap cell with the value, or null. PyTorch makes the cell with `new` for extensions of this
-/// ABI version.
+/// Returns the heap cell of an optional value, or null. PyTorch allocates it with `new` for extensions of this ABI
+/// version.
 StableIValue *cellOf(StableIValue value) { return std::bit_cast<StableIValue *>(value); }
 
 } // namespace
@@ -62,7 +62,7 @@ BoxedArguments::BoxedArguments(const StableIValue *stack, const std::vector<Argu
         break;
       }
     }
-    listStorage.reserve(listEntries); // so that pointers into it stay
+    listStorage.reserve(listEntries); // keeps pointers into it valid
     for (int32_t i = 0; i < count() && listEntries; ++i)
       if (valueStorage[i].kind == KPKG_INT_LIST)
         readList(i);

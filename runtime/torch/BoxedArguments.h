@@ -1,4 +1,4 @@
-// The arguments of one boxed call: owns the stack's handles, and shows them as kpkg values.
+// Owns the stack handles of one boxed call, and presents its arguments as kpkg values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
 #define KPKG_RUNTIME_TORCH_BOXEDARGUMENTS_H
@@ -12,33 +12,33 @@
 
 namespace kpkg::torch_abi {
 
-/// What the registration knows of one schema argument.
+/// The registered properties of one schema argument.
 struct ArgumentType {
   int32_t kind; ///< kpkg_kind
   bool optional;
 };
 
-/// Most arguments that an op may have in PyTorch, results of an out= form included.
+/// Limit of arguments of an op in PyTorch, including results of an out= form.
 inline constexpr int maxArguments = 32;
 
-/// Reads a stack of StableIValues by the types of the schema. Owns what the stack holds until `takeStack`.
+/// Reads a stack of StableIValues by the types of the schema. Owns the stack's contents until `takeStack`.
 class BoxedArguments {
 public:
-  /// Throws std::runtime_error naming the argument when one has no strided memory. A dtype that kpkg lacks becomes
-  /// KPKG_NO_DTYPE, which the runtime refuses with a reason.
+  /// Throws std::runtime_error with the argument's name for a tensor without strided memory. A dtype that kpkg lacks
+  /// becomes KPKG_NO_DTYPE, which the runtime refuses with a reason.
   BoxedArguments(const StableIValue *stack, const std::vector<ArgumentType> &types, const char *opName);
   ~BoxedArguments();
   BoxedArguments(const BoxedArguments &) = delete;
   BoxedArguments &operator=(const BoxedArguments &) = delete;
 
   int32_t count() const { return int32_t(types.size()); }
-  /// `count()` values; what they point at lives as long as this object.
+  /// Returns `count()` values. Memory that they point to is valid as long as this object.
   const kpkg_value *values() const { return valueStorage.data(); }
-  /// Argument `index` as a tensor; null for None.
+  /// Returns argument `index` as a tensor; null for None.
   const kpkg_tensor *tensor(int32_t index) const {
     return valueStorage[index].kind == KPKG_TENSOR ? &tensors[index] : nullptr;
   }
-  /// Tensor argument `index`, borrowed.
+  /// Returns tensor argument `index`, borrowed.
   AtenTensorHandle handle(int32_t index) const;
   /// Moves all stack values, with ownership of their handles, to `stack`.
   void takeStack(StableIValue *stack);

@@ -1,4 +1,5 @@
-// The boxed kernels: unpack the dispatcher's stack, run the op with results allocated by PyTorch, pack the results.
+// Implements the boxed kernels: unpack the dispatcher's stack, run the op with results allocated by PyTorch, pack the
+// results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/CudaStream.h"
 #include "runtime/torch/DTypeCodes.h"
@@ -20,7 +21,7 @@ std::array<std::atomic<const OpSlot *>, maxSlots> slots;
 std::atomic<kpkg_torch_precision_fn> precisionReader = nullptr;
 thread_local std::string fallbackError;
 
-/// State of one call, reachable by the allocator and by the fallback through the kpkg_call.
+/// State of one call, which the allocator and the fallback reach through the kpkg_call.
 struct CallState {
   CallState(const OpSlot &slot, BoxedArguments &arguments) : slot(slot), arguments(arguments) {}
   ~CallState() {
@@ -32,7 +33,7 @@ struct CallState {
   const OpSlot &slot;
   BoxedArguments &arguments;
   std::array<AtenTensorHandle, maxResults> allocated{};
-  /// What the fallback left: the results, owned by whoever takes them.
+  /// The fallback's results, which their consumer owns.
   std::array<StableIValue, maxArguments> fallbackStack{};
   bool fellBack = false;
 };
@@ -68,8 +69,8 @@ kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) 
   throw std::runtime_error(message);
 }
 
-/// A tensor for a result that is a part of an allocation, or that is an argument: PyTorch forbids results that alias
-/// arguments, so these are copied.
+/// Returns a new tensor for a result that is a part of an allocation, or an argument. It is a copy, because PyTorch
+/// forbids results that alias arguments.
 AtenTensorHandle freshResult(CallState &state, const kpkg_result &result) {
   AtenTensorHandle handle = emptyStrided(result.rank, result.shape, result.strides, result.dtype, result.device);
   if (!handle)
@@ -106,7 +107,7 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
   }
 }
 
-/// What PyTorch's own switch says of a call that leaves the precision of its float32 products open.
+/// Returns PyTorch's global precision for a call that leaves the precision of float32 products open.
 const char *followedPrecision(const OpSlot &slot, const BoxedArguments &arguments) {
   if (slot.precision < 0 || *arguments.values()[slot.precision].as.string)
     return nullptr;
@@ -160,14 +161,13 @@ const char *followedPrecision(const OpSlot &slot, const BoxedArguments &argument
       stack[i] = 0;
     else
       stack[i] = packResult(state, results[i]);
-    if (slot.optionalResults[size_t(i)] &&
-        stack[i]) // a value that may be None travels in a cell of its own, which PyTorch deletes
+    if (slot.optionalResults[size_t(i)] && stack[i]) // an optional value has its own heap cell, which PyTorch deletes
       stack[i] = std::bit_cast<StableIValue>(new StableIValue(stack[i]));
   }
 }
 
-// A function template and no lambda: the mangled name of a lambda in a pack would name the whole pack, 6 MB of names in
-// all.
+// A function template instead of a lambda. The mangled name of a lambda in a pack would contain the whole pack, 6 MB of
+// names in total.
 template <int index> void trampoline(StableIValue *stack, uint64_t inputs, uint64_t outputs) {
   callSlot(index, stack, inputs, outputs);
 }
@@ -196,8 +196,8 @@ kpkg_status runTorchFallback(void *, const kpkg_op *, kpkg_call *call) {
   state->arguments.takeStack(state->fallbackStack.data());
   int32_t failed = torch_call_dispatcher(state->slot.fallback.c_str(), state->slot.isOut ? "out" : "",
                                          state->fallbackStack.data(), version);
-  // Where one result may be None, the fallback says so of all (PyTorch mixes the types of unlike results up): each is
-  // in a cell then, or none.
+  // If one result may be None, the fallback declares all results optional, because PyTorch confuses the types of
+  // differing results. Each then is in a cell, or null.
   const std::vector<bool> &optional = state->slot.optionalResults;
   bool hasCells = !state->slot.isOut && std::find(optional.begin(), optional.end(), true) != optional.end();
   if (!failed && fallbackError.empty()) {

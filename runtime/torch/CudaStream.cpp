@@ -1,5 +1,6 @@
-// PyTorch's current CUDA stream. Its function is in the CUDA part of PyTorch, which this library cannot link: most
-// machines have none.
+// Finds PyTorch's current CUDA stream at run time.
+//
+// Its function is in the CUDA part of PyTorch, which this library cannot link, because most machines do not have it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/CudaStream.h"
 

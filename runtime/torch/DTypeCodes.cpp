@@ -1,4 +1,4 @@
-// Translation between PyTorch's dtype and device codes and kpkg's.
+// Converts between dtype and device codes of PyTorch and kpkg.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/DTypeCodes.h"
 #include "runtime/torch/StableAbi.h"
@@ -9,7 +9,7 @@
 namespace kpkg::torch_abi {
 namespace {
 
-/// Both directions, asked from PyTorch once: its codes are no part of the stable ABI.
+/// Both directions, queried from PyTorch once: its codes are not part of the stable ABI.
 struct Codes {
   std::array<int32_t, KPKG_DTYPE_COUNT> toTorch;
   std::array<uint8_t, 128> fromTorch{};

@@ -1,4 +1,4 @@
-// Translation between PyTorch's dtype and device codes and kpkg's.
+// Converts between dtype and device codes of PyTorch and kpkg.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_RUNTIME_TORCH_DTYPECODES_H
 #define KPKG_RUNTIME_TORCH_DTYPECODES_H
@@ -7,13 +7,13 @@
 
 namespace kpkg::torch_abi {
 
-/// The kpkg dtype of PyTorch's dtype code; KPKG_NO_DTYPE when kpkg has none (complex, quantised, ...).
+/// Returns the kpkg dtype of PyTorch's dtype code; KPKG_NO_DTYPE if there is none (complex, quantised, ...).
 int32_t dtypeFromTorch(int32_t code);
-/// PyTorch's code of a kpkg dtype; -1 for KPKG_NO_DTYPE.
+/// Returns PyTorch's code of a kpkg dtype; -1 for KPKG_NO_DTYPE.
 int32_t dtypeToTorch(int32_t dtype);
-/// DLPack's device number, which kpkg uses, of PyTorch's device code; 0 when kpkg knows no such device.
+/// Returns DLPack's device number, which kpkg uses, for PyTorch's device code; 0 if kpkg does not know the device.
 int32_t deviceFromTorch(int32_t code);
-/// PyTorch's code of a DLPack device number.
+/// Returns PyTorch's code of a DLPack device number.
 int32_t deviceToTorch(int32_t device);
 
 } // namespace kpkg::torch_abi

@@ -1,6 +1,7 @@
-// Calls of ops with plain PyTorch tensors of the host, without PyTorch's dispatcher: its way of a call from Python to
-// an extension's kernel boxes every value twice and costs more than small kernels take. Built by PyTorch's headers for
-// one release, like the nodes.
+// Calls ops with host tensors of PyTorch directly, without its dispatcher.
+//
+// For calls from Python to an extension's kernel, the dispatcher boxes every value twice, which takes longer than small
+// kernels. This file needs PyTorch's headers and is built for one release, like the nodes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/Direct.h"
 
@@ -76,10 +77,10 @@ struct DirectCall {
   size_t positional;
   std::vector<Parameter> *parameters;
   int32_t resultCount;
-  bool hasPrecision; ///< It has an argument that says how float32 is multiplied.
+  bool hasPrecision; ///< whether an argument sets the precision of float32 products
 };
 
-/// What PyTorch's switch for products on the host says of a call that leaves `precision` empty; null: the op's choice.
+/// Returns PyTorch's setting for host products of a call with an empty `precision`; null: the op's choice.
 const char *followedPrecision() {
   switch (at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL)) {
   case at::Float32Precision::TF32:
@@ -91,16 +92,16 @@ const char *followedPrecision() {
   }
 }
 
-/// Whether the dispatcher would go to the host's kernel at once, but for what tensors say.
+/// Returns whether the dispatcher would go directly to the host's kernel, apart from properties of tensors.
 bool isPlain() {
   return !at::impl::torch_function_mode_enabled() && !at::globalContext().deterministicAlgorithms() &&
          !at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
 }
 
-/// The arguments of one call as the C ABI takes them. They borrow from Python's objects.
+/// The arguments of one call for the C ABI, borrowed from Python's objects.
 class Arguments {
 public:
-  /// False when the call is not for this way.
+  /// Returns false if the call needs the dispatcher.
   bool read(const DirectCall &self, PyObject *const *given, size_t count, PyObject *names);
 
   const kpkg_value *values() const { return valueStorage.data(); }
@@ -129,7 +130,7 @@ bool Arguments::read(const DirectCall &self, PyObject *const *given, size_t coun
   if (names) {
     std::fill(objects.begin() + ptrdiff_t(count), objects.begin() + ptrdiff_t(parameters.size()), nullptr);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-      PyObject *name = PyTuple_GET_ITEM(names, i); // interned where a call spells it
+      PyObject *name = PyTuple_GET_ITEM(names, i); // interned if a call spells it
       auto found = std::find_if(parameters.begin(), parameters.end(), [=](auto &each) { return each.name == name; });
       if (found == parameters.end())
         found = std::find_if(parameters.begin(), parameters.end(),
@@ -150,7 +151,7 @@ bool Arguments::read(const DirectCall &self, PyObject *const *given, size_t coun
     if (!parameters[i].hasDefault)
       return false;
 
-  // What is left of the dispatcher's keys but the host's: autograd has been looked at, and the op has no kernel for the
+  // The dispatcher's remaining keys besides the host's. Autograd was checked before, and the op has no kernels for the
   // others.
   c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
   constexpr c10::DispatchKeySet passed =
@@ -177,7 +178,7 @@ bool Arguments::readOne(const Parameter &parameter, size_t index, PyObject *obje
     if (!PyLong_CheckExact(object))
       return false;
     int overflows;
-    value.kind = KPKG_INT; // where a float is expected, the op takes it as well
+    value.kind = KPKG_INT; // where a float is expected, the op accepts it as well
     value.as.integer = PyLong_AsLongLongAndOverflow(object, &overflows);
     return !overflows;
   case KPKG_BOOLEAN:
@@ -262,7 +263,7 @@ kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) 
   }
 }
 
-/// The text that the way through the dispatcher gives.
+/// Throws the text that calls through the dispatcher give.
 [[noreturn]] void throwLastError(const kpkg_op *op) {
   kpkg_error error = {};
   error.struct_size = sizeof error;
@@ -278,7 +279,7 @@ kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) 
 PyObject *wrapTensor(const Arguments &arguments, Allocated &allocated, const kpkg_result &result) {
   if (result.source == KPKG_FROM_ALLOCATION && result.whole)
     return THPVariable_Wrap(std::move(allocated[size_t(result.index)]));
-  // A part of an allocation, or an argument, which no result may share memory with: copied.
+  // Copies a part of an allocation, or an argument, with which results may not share memory.
   at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor &source =
       result.source == KPKG_FROM_ALLOCATION ? allocated[size_t(result.index)] : arguments.tensor(result.index);
@@ -303,7 +304,7 @@ PyObject *wrap(const DirectCall &self, const Arguments &arguments, Allocated &al
   }
 }
 
-/// The op's results, or nothing when no kernel of a package runs the call.
+/// Returns the op's results, or nothing if no kernel of a package runs the call.
 std::optional<PyObject *> run(const DirectCall &self, const Arguments &arguments) {
   Allocated allocated;
   std::array<kpkg_result, mostResults> results;

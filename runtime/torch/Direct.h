@@ -1,4 +1,4 @@
-// Calls of ops with plain PyTorch tensors of the host, without PyTorch's dispatcher.
+// Calls ops with host tensors of PyTorch directly, without its dispatcher.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_RUNTIME_TORCH_DIRECT_H
 #define KPKG_RUNTIME_TORCH_DIRECT_H
@@ -7,17 +7,18 @@
 
 namespace kpkg::torch_nodes {
 
-/// Adds the type `DirectCall(next, op, positional)`, a callable. `op` is the address of a kpkg_op that writes
-/// into no argument, `positional` how many of its arguments may be given by position. A call runs the op at once when
-/// PyTorch's dispatcher would do nothing but run it: arguments have exactly the types of the schema, tensors are dense
-/// and on the host, autograd has nothing to record, and no mode, transform, autocast, profiler or tracer is to see the
-/// call. Every other call is `next`'s, called with the same arguments; where `next` is None, its result is
-/// NotImplemented. So is a call that no kernel of a package can run.
+/// Adds the type `DirectCall(next, op, positional)`, a callable. Returns false with a Python exception set.
 ///
-/// `use(op)` changes the op to one of the same schema, or with 0 to none, and then every call is `next`'s.
-/// `__wrapped__` is `next`.
+/// `op` is the address of a kpkg_op that does not write to arguments. `positional` is how many of its arguments may be
+/// given by position. A call runs the op directly if PyTorch's dispatcher would only run it. Arguments must have
+/// exactly the schema's types, tensors must be dense and on the host, and autograd must have nothing to record. No
+/// mode, transform, autocast, profiler or tracer may be active.
 ///
-/// False with a Python exception set.
+/// Every other call goes to `next` with the same arguments; if `next` is None, the result is NotImplemented. So does a
+/// call that no kernel of a package can run.
+///
+/// `use(op)` changes the op to one of the same schema, or with 0 to none; then every call goes to `next`. `__wrapped__`
+/// is `next`.
 bool defineDirect(PyObject *module);
 
 } // namespace kpkg::torch_nodes

@@ -1,6 +1,8 @@
-// Nodes of autograd in C++ for ops whose package has their gradient: what Recorded.cpp does by PyTorch's nodes of
-// Python, without Python and its lock in backwards. PyTorch's stable ABI has no nodes, so this is built for one release
-// of PyTorch, by its headers, and the Python package takes it only with that release.
+// Implements autograd nodes in C++ for ops whose package has their gradient.
+//
+// Recorded.cpp does the same with PyTorch's Python nodes; these avoid Python and its lock in backwards. PyTorch's
+// stable ABI has no nodes. So this file needs PyTorch's headers and is built for one release, and the Python package
+// loads it only with that release.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/Direct.h"
 
@@ -35,7 +37,7 @@ using torch::autograd::Node;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-/// How often ops were registered with PyTorch: names of ops may be others' since.
+/// Number of registrations with PyTorch, after which names may refer to other ops.
 std::atomic<uint64_t> registrations{1};
 
 THPObjectPtr own(PyObject *object) {
@@ -46,7 +48,7 @@ THPObjectPtr own(PyObject *object) {
 
 at::Tensor tensorOf(PyObject *value) { return THPVariable_Check(value) ? THPVariable_Unpack(value) : at::Tensor(); }
 
-/// Whether the process takes nothing but deterministic instances, as the runtime reads it: once.
+/// Returns whether the process uses only deterministic instances. Read once, like in the runtime.
 bool requiresDeterministic() {
   static const bool required = [] {
     const char *flags = std::getenv("KPKG_REQUIRE");
@@ -61,10 +63,10 @@ struct Step {
   int index;
 };
 
-/// The gradient that a package has for an op; lives for ever.
+/// A package's gradient of an op. Never destroyed.
 class Plan {
 public:
-  /// Under the GIL, as all but `target`. Arguments are GradientPlan's.
+  /// Needs the GIL, like all members except `target`. Arguments are those of GradientPlan.
   Plan(PyObject *backwardOp, PyObject *sources, PyObject *tensors, PyObject *defaults)
       : backwardOp(Py_NewRef(backwardOp)), defaults(Py_NewRef(defaults)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i)
@@ -84,12 +86,12 @@ public:
     }
   }
 
-  /// Argument `index` of a call, of which those at the end may be missing; borrowed.
+  /// Returns argument `index` of a call, borrowed. Trailing arguments may be missing.
   PyObject *argument(PyObject *const *given, Py_ssize_t count, int index) const {
     return index < count ? given[index] : PyTuple_GET_ITEM(defaults, index);
   }
 
-  /// The backward op as it is registered now.
+  /// Returns the backward op as currently registered.
   const c10::OperatorHandle &target() {
     if (seen.load(std::memory_order_acquire) != registrations.load()) {
       pybind11::gil_scoped_acquire lock;
@@ -115,7 +117,7 @@ private:
     THPObjectPtr schema = own(PyObject_GetAttrString(overload, "_schema"));
     THPObjectPtr name = own(PyObject_GetAttrString(schema, "name"));
     found = new c10::OperatorHandle(c10::Dispatcher::singleton().findSchemaOrThrow(
-        PyUnicode_AsUTF8(name), "")); // for ever: others may use the last one
+        PyUnicode_AsUTF8(name), "")); // never destroyed: others may use the last one
     seen.store(now, std::memory_order_release);
   }
 
@@ -137,7 +139,7 @@ public:
       each.reset_data();
   }
 
-  /// Keeps what the backward op gets. `results` have their history.
+  /// Saves the inputs of the backward op. `results` have their history.
   void save(PyObject *const *arguments, Py_ssize_t count, PyObject *const *results) {
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       auto [source, index] = plan.steps[i];
@@ -161,7 +163,7 @@ public:
     auto isNeeded = [&](int edge) { return edge >= 0 && task_should_compute_output(size_t(edge)); };
     for (auto [source, index] : plan.steps)
       switch (source) {
-      case Source::Gradient: // zeros for the others where there are several, as torch.autograd.Function gives them
+      case Source::Gradient: // zeros for missing gradients of several results, like torch.autograd.Function
         stack.emplace_back(gradients[size_t(index)].defined() ? gradients[size_t(index)]
                                                               : input_metadata(size_t(index)).zeros_like());
         break;
@@ -193,7 +195,7 @@ public:
   }
 
 private:
-  /// Below autograd's key unless this backward is recorded itself, or transforms of torch.func are to see it.
+  /// Calls below autograd's key, unless this backward is recorded itself, or transforms of torch.func must see it.
   void call(std::vector<c10::IValue> &stack) {
     const c10::OperatorHandle &target = plan.target();
     if (c10::GradMode::is_enabled() ||
@@ -210,7 +212,7 @@ private:
   std::vector<c10::IValue> others;
 };
 
-/// A template for what only some releases of PyTorch have.
+/// A template, because only some releases of PyTorch have the base class.
 template <typename Base> auto makeNode(Plan &plan) {
   if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Base>) // since PyTorch 2.13
     return c10::make_intrusive<RecordedNode>(plan);
@@ -219,7 +221,7 @@ template <typename Base> auto makeNode(Plan &plan) {
                                          [](auto *node) { deleteNode(static_cast<Base *>(node)); });
 }
 
-/// What the calls of one op are recorded with: its plan now, or else a function of Python.
+/// How calls of one op are recorded: with its current plan, or else by a Python function.
 struct Recorder {
   Plan *plan = nullptr;
   PyObject *otherwise;
@@ -243,7 +245,7 @@ PyObject *record(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   auto node = makeNode<Node>(plan);
   node->set_next_edges(torch::autograd::collect_next_edges(tensors));
   THPObjectPtr returned;
-  { // what `call` stands before, at once: it has looked already whether anything but autograd has to see this
+  { // calls the inner function directly: `call` has checked that only autograd must see this
     THPObjectPtr target = own(PyObject_GetAttr(values[0], wrapped));
     c10::AutoGradMode recordsNothing(false);
     c10::AutoFwGradMode noTangents(false);
@@ -265,12 +267,12 @@ PyMethodDef recordDefinition = {"record", reinterpret_cast<PyCFunction>(reinterp
 /// recorder(otherwise): (record, state)
 PyObject *recorder(PyObject *, PyObject *otherwise) {
   PyObject *state =
-      PyCapsule_New(new Recorder{nullptr, Py_NewRef(otherwise)}, nullptr, nullptr); // as long as the op: for ever
+      PyCapsule_New(new Recorder{nullptr, Py_NewRef(otherwise)}, nullptr, nullptr); // lives as long as the op: forever
   PyObject *function = state ? PyCFunction_New(&recordDefinition, state) : nullptr;
   return function ? Py_BuildValue("NN", function, state) : nullptr;
 }
 
-/// use(state, backward, sources, is_tensor, defaults), or use(state) for Python's way
+/// use(state, backward, sources, is_tensor, defaults), or use(state) for the Python implementation
 PyObject *use(PyObject *, PyObject *arguments) {
   HANDLE_TH_ERRORS
   PyObject *state = nullptr, *backward = nullptr, *sources = nullptr, *tensors = nullptr, *defaults = nullptr;
@@ -278,12 +280,12 @@ PyObject *use(PyObject *, PyObject *arguments) {
                         &PyTuple_Type, &defaults))
     return nullptr;
   recorderOf(state).plan =
-      backward ? new Plan(backward, sources, tensors, defaults) : nullptr; // nodes may have the last one still
+      backward ? new Plan(backward, sources, tensors, defaults) : nullptr; // nodes may still have the last one
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
 }
 
-/// note_registration(): names of ops may be other ops' from now on
+/// note_registration(): names of ops may refer to other ops from now on
 PyObject *noteRegistration(PyObject *, PyObject *) {
   ++registrations;
   Py_RETURN_NONE;

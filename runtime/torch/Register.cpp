@@ -1,4 +1,4 @@
-// Defines a package's ops in PyTorch's dispatcher and puts their boxed kernels there. Called by the Python package.
+// Defines a package's ops in PyTorch's dispatcher with boxed kernels. Called by the Python package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/Register.h"
 #include "runtime/torch/OpSlot.h"
@@ -12,17 +12,18 @@
 namespace kpkg::torch_abi {
 namespace {
 
-/// An op name that the dispatcher already knows: PyTorch cannot redefine it, but its slot can be given another op.
+/// An op name that the dispatcher already knows. PyTorch cannot redefine it, but its slot can get another op.
 struct Registered {
   std::string schema;
   int slot;
 };
 
 std::mutex registrationLock;
-std::map<std::string, Registered> registered;         // by name and overload: "kpkg::softmax.out"
-std::vector<std::unique_ptr<const OpSlot>> everySlot; // replaced ones too: a call on another thread may still use them
+std::map<std::string, Registered> registered; // by name and overload: "kpkg::softmax.out"
+std::vector<std::unique_ptr<const OpSlot>>
+    everySlot; // includes replaced ones, which calls on other threads may still use
 
-/// One library handle per namespace and kind, kept for ever: giving it up would take the ops away.
+/// Returns one library handle per namespace and kind. It is kept forever, because releasing it would remove the ops.
 TorchLibraryHandle libraryFor(const std::string &ns, const char *key) {
   static std::map<std::pair<std::string, std::string>, TorchLibraryHandle> handles;
   auto [entry, isNew] = handles.try_emplace({ns, key});
@@ -48,7 +49,7 @@ kpkg_status readTypes(const kpkg_op *op, const kpkg_op_info &info, std::vector<A
   return KPKG_OK;
 }
 
-/// `schema` is the op's own, or that of its out= form; the name in it may carry the overload.
+/// Registers one form. `schema` is the op's own, or that of its out= form; its name may include the overload.
 kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, const std::string &schema) {
   std::string local = schema.substr(0, schema.find('('));
   std::string key = ns + "::" + local;
@@ -70,7 +71,7 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
   TorchLibraryHandle definitions = libraryFor(ns, "");
   if (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0)
     return fail("PyTorch refuses the schema " + ns + "::" + schema);
-  // Without a tensor argument the dispatcher has no device to go by.
+  // Without a tensor argument the dispatcher cannot select a device.
   bool hasTensor =
       std::any_of(types.begin(), types.end(), [](const ArgumentType &type) { return type.kind == KPKG_TENSOR; });
   std::vector<const char *> devices = {"CPU", "CUDA"};
@@ -85,7 +86,7 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
   return KPKG_OK;
 }
 
-/// What torch.set_num_threads said last.
+/// Returns the last number of torch.set_num_threads.
 int32_t torchThreads() {
   uint32_t count = 1;
   return torch_get_num_threads(&count) == 0 ? int32_t(count) : 1;
@@ -129,7 +130,7 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
   if (slot->types.size() > maxArguments || info.result_count > 8)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
   std::lock_guard<std::mutex> hold(registrationLock);
-  kpkg_follow_cpu_threads(torchThreads); // two pools of threads, but one number of cores
+  kpkg_follow_cpu_threads(torchThreads); // two thread pools, but one number of cores
   return registerForm(std::move(slot), ns, schema);
 }
 

@@ -7,11 +7,11 @@
 
 extern "C" {
 
-/// Makes `op`, which must live for ever, callable as torch.ops.<ns>.<name>. `schema` is without the namespace; for the
-/// out= form (`isOut`) it has the overload name "out" and an argument per result after the op's own, and returns
-/// nothing. A name that is registered already is retargeted to this op when the schema is the same and refused
-/// otherwise. `fallback` is the dispatcher name of the PyTorch implementation, "" for none. Details of a failure are in
-/// kpkg_last_error().
+/// Makes `op`, which must live forever, callable as torch.ops.<ns>.<name>. kpkg_last_error() describes failures.
+///
+/// `schema` has no namespace. For the out= form (`isOut`) it has the overload name "out", an argument per result after
+/// the op's own, and no results. A registered name is retargeted to this op if the schema is the same, and refused
+/// otherwise. `fallback` is the dispatcher's name of the PyTorch implementation, "" for none.
 __attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns,
                                                                        const char *schema, int32_t isOut,
                                                                        const char *fallback);
@@ -19,15 +19,16 @@ __attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpk
 /// Gives `op` of `registry` its PyTorch implementation as fallback, for calls that come from PyTorch.
 __attribute__((visibility("default"))) kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op);
 
-/// For implementations of fallbacks: reports an error on the calling thread without raising through the C ABI, which
-/// would lose its text. The implementation then returns placeholders.
+/// Reports an error of a fallback implementation on the calling thread. Raising through the C ABI would lose its text.
+/// The implementation then returns placeholders.
 __attribute__((visibility("default"))) void kpkg_torch_set_fallback_error(const char *message);
 
-/// How PyTorch may multiply float32 on a device of this type (kpkg_device_type): "high" or "medium"; NULL for highest.
+/// Returns how PyTorch may multiply float32 on a device of this type (kpkg_device_type): "high" or "medium"; NULL for
+/// highest.
 typedef const char *(*kpkg_torch_precision_fn)(int32_t device);
 
-/// From now on `reader` is asked by every call of an op whose argument `precision` is empty and whose first tensor is
-/// float32. NULL: nobody is.
+/// Sets a reader, which every call of an op with an empty argument `precision` asks if its first tensor is float32.
+/// NULL removes it.
 __attribute__((visibility("default"))) void kpkg_torch_follow_precision(kpkg_torch_precision_fn reader);
 
 } // extern "C"

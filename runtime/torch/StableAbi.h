@@ -1,11 +1,12 @@
-// The functions of PyTorch's stable C ABI (torch >= 2.10) that the extension calls, declared here so that no PyTorch is
-// needed to build it.
+// Declares the functions of PyTorch's stable C ABI (torch >= 2.10) that the extension calls, so that building it needs
+// no PyTorch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch promises these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). Where
-// PyTorch's own headers are found at build time, StableAbiCheck.cpp includes both, so that the compiler compares every
-// declaration with theirs. CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void`
-// goes into the link stub (TorchStub).
+// PyTorch guarantees these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). If the
+// build finds PyTorch's own headers, StableAbiCheck.cpp includes both, so that the compiler compares all declarations.
+//
+// CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void` goes into the link stub
+// (TorchStub).
 #ifndef KPKG_RUNTIME_TORCH_STABLEABI_H
 #define KPKG_RUNTIME_TORCH_STABLEABI_H
 
@@ -25,7 +26,7 @@ using StableListHandle = StableListOpaque *;
 struct StringOpaque;
 using StringHandle = StringOpaque *;
 
-// Codes of devices and dtypes are asked for, never assumed.
+// Codes of devices and dtypes are queried, never assumed.
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_device_type_cuda();
 int32_t aoti_torch_dtype_float8_e5m2();
@@ -82,7 +83,7 @@ int32_t torch_get_num_threads(uint32_t *count);
 } // extern "C"
 
 namespace kpkg::torch_abi {
-/// The version of the ABI that this extension speaks, and thereby the oldest PyTorch that it runs on: 2.10.0.
+/// The version of the ABI that this extension uses, and thus the oldest supported PyTorch: 2.10.0.
 inline constexpr uint64_t version = (uint64_t(2) << 56) | (uint64_t(10) << 48);
 } // namespace kpkg::torch_abi
 

@@ -1,4 +1,4 @@
-// Compiles only if our declarations of PyTorch's stable C ABI are PyTorch's own: C functions cannot be declared twice
+// Compiles only if kpkg's declarations of PyTorch's stable C ABI match PyTorch's: C functions cannot be declared twice
 // with different types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <torch/csrc/stable/c/shim.h>

@@ -1,7 +1,7 @@
 """Times kpkg's ops on the CPU against PyTorch in one process, and writes the result as JSON.
 
-The calls are those of `kernels_src/*/spec.py`. Both sides run with the same number of threads, in turns, on the same
-inputs; a figure is the median of its rounds, and a ratio above 1 means that kpkg is faster.
+The calls are those of `kernels_src/*/spec.py`. Both sides run in turns with the same number of threads, on the same
+inputs. A figure is the median of its rounds. A ratio above 1 means that kpkg is faster.
 
     tools/dev bench                        # everything, result on the terminal
     tools/dev bench --op kpkg::gemm --write   # one op, result also to bench/results/
@@ -50,11 +50,11 @@ def seconds_of(call: Callable[[], Any], repeats: int) -> float:
 
 
 def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
-    """Median seconds of both, measured in turns.
+    """Returns the median seconds of both, measured in turns.
 
-    A round takes at least 20 ms; very slow calls run three times. Before a round the side to be timed runs untimed for
-    a while: libgomp's workers, which PyTorch uses, spin after their last task and take a core from whoever runs next,
-    and sleeping threads wake slowly.
+    A round takes at least 20 ms; very slow calls run three times. Before a round, the side to be timed runs untimed for
+    a while. The reason is that libgomp's workers, which PyTorch uses, spin after their last task and occupy a core, and
+    sleeping threads wake slowly.
     """
     ours(), theirs()
     slowest = max(seconds_of(theirs, 1), seconds_of(ours, 1), 1e-7)
@@ -89,7 +89,7 @@ def build_packages(folder: Path, families: set[str]) -> list[Path]:
 
 
 def write_result(options: argparse.Namespace, cases: list[dict[str, Any]]) -> Path:
-    """The result so far, as bench/results/cpu.json."""
+    """Writes the result so far in the format of bench/results/cpu.json."""
     import torch
 
     today = datetime.date.today().isoformat()
@@ -113,10 +113,10 @@ def write_result(options: argparse.Namespace, cases: list[dict[str, Any]]) -> Pa
 
 
 def keep_freed_memory() -> None:
-    """Restarts the program with glibc told to keep what is freed.
+    """Restarts the program with glibc configured to keep freed memory.
 
-    By default it returns large results to the system or not, by where they happen to lie in the heap; taking 16 MB
-    again costs a millisecond of page faults, as long as the op, on whichever side it falls.
+    By default, glibc returns large results to the system or not, depending on their position in the heap. Allocating 16
+    MB again costs a millisecond of page faults, as long as the op, on either side.
     """
     settings = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
     if any(os.environ.get(name) != value for name, value in settings.items()):
@@ -127,7 +127,7 @@ def main() -> int:
     options = arguments()
     keep_freed_memory()
     os.environ["KPKG_NUM_THREADS"] = str(options.threads)
-    os.environ["KPKG_FALLBACK"] = "strict"  # a benchmark of PyTorch against itself would say nothing
+    os.environ["KPKG_FALLBACK"] = "strict"  # otherwise PyTorch could be compared with itself
     sys.path[:0] = [str(BUILD / "python"), str(ROOT / "kernels_src")]
     import kpkg
     import opspec

@@ -1,13 +1,13 @@
-"""Checks that calls of every size are as fast as PyTorch's on the CPU.
+"""Checks that calls of every size, above all small ones, are as fast as PyTorch's on the CPU.
 
-Small ones above all. Exits 1 where one is below its bar.
+Exits with 1 if a case misses its bar.
 
-Each family of `FAMILIES` has cases: the same call of kpkg and of PyTorch, timed in turns in one process, with one
-thread and with two. A figure is the least of its rounds, a ratio PyTorch's time by kpkg's. The result goes to
-`bench/results/cpu-parity.json`.
+Each family of `FAMILIES` has cases. A case is the same call of kpkg and of PyTorch, timed in turns in one process, with
+one thread and with two. A figure is the minimum of its rounds. A ratio is PyTorch's time divided by kpkg's. The result
+goes to `bench/results/cpu-parity.json`.
 
-    tools/bench/cpu_parity.py                            # all families, packages are built first
-    tools/bench/cpu_parity.py --family linear --packages build/packages --no-write
+tools/bench/cpu_parity.py                            # all families, packages are built first tools/bench/cpu_parity.py
+--family linear --packages build/packages --no-write
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,21 +32,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("KPKG_BUILD_DIR", "build")
 RESULT = ROOT / "bench" / "results" / "cpu-parity.json"
-CALLS_SECONDS = 2e-3  # of a round: short ones find a moment without other work
+CALLS_SECONDS = 2e-3  # per round: short rounds can run without interference
 WARM_SECONDS = 5e-3  # before a round: workers of the other side spin after their last task
 LEAST_RATIO = 0.9
-LEAST_MEAN = 1.0  # geometric, of a family
-MOST_OF_PRODUCT = 1.1  # of the time without a bias, with one
-MOST_HOST_US = 2.0  # more than PyTorch's, of a call that computes next to nothing
+LEAST_MEAN = 1.0  # geometric mean of a family
+MOST_OF_PRODUCT = 1.1  # maximum time with a bias, relative to the time without
+MOST_HOST_US = 2.0  # maximum beyond PyTorch's, for a call with almost no work
 
 Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call; `alone` is kpkg's call without what must cost next to nothing.
+    """One call. `alone` is kpkg's call without the part that should cost almost nothing.
 
-    `is_host`: the time of the call itself is what counts.
+    `is_host` means that the host time of the call counts.
     """
 
     name: str
@@ -57,7 +57,8 @@ class Case:
 
 
 def linear(torch: Any, ops: Any) -> Iterator[Case]:
-    """With bias, from 8 to 1024 rows and 64 to 4096 columns; weights as `torch.nn.Linear` has them."""
+    """Yields cases with bias, from 8 to 1024 rows and 64 to 4096 columns. Weights have the layout of
+    `torch.nn.Linear`."""
     shapes = [(8, 64, 64), (8, 256, 256), (8, 1024, 1024), (8, 1024, 4096), (32, 64, 64), (32, 512, 512)]
     shapes += [(64, 256, 256), (128, 1024, 1024), (256, 64, 256), (512, 512, 512), (1024, 64, 64), (1024, 1024, 1024)]
     for rows, depth, columns in shapes:
@@ -85,7 +86,7 @@ def linear_half(torch: Any, ops: Any) -> Iterator[Case]:
 
 
 def activations(torch: Any, ops: Any) -> Iterator[Case]:
-    """`linear_fused` and `gemm` with a bias and what follows it."""
+    """Yields cases of `linear_fused` and `gemm` with a bias and an epilogue."""
     functions = {
         "none": lambda v: v,
         "relu": torch.relu,
@@ -125,7 +126,7 @@ def batched(torch: Any, ops: Any) -> Iterator[Case]:
         )
 
 
-#: The cases of each family, and the package that has its ops. `cases(torch, ops)` yields them.
+#: The cases of each family, and the package with its ops. `cases(torch, ops)` yields them.
 FAMILIES: dict[str, tuple[str, Callable[[Any, Any], Iterator[Case]]]] = {
     "linear": ("gemm", linear),
     "linear, 16 bits": ("gemm", linear_half),
@@ -142,7 +143,7 @@ def seconds_of(call: Call, repeats: int) -> float:
 
 
 def least_times(calls: list[Call], rounds: int) -> list[float]:
-    """The least seconds of each, measured in turns."""
+    """Returns the minimum seconds of each call, measured in turns."""
     for call in calls:
         call()
     repeats = [max(1, math.ceil(CALLS_SECONDS / max(seconds_of(call, 3), 1e-7))) for call in calls]
@@ -181,7 +182,7 @@ def measure(case: Case, rounds: int, torch: Any) -> dict[str, Any]:
 
 
 def measure_families(options: argparse.Namespace) -> dict[str, Any]:
-    """All families with as many threads as the environment says."""
+    """Measures all families with the environment's number of threads."""
     sys.path[:0] = [str(BUILD / "python")]
     import kpkg
     import torch
@@ -233,7 +234,7 @@ def misses_of(threads: dict[str, Any]) -> list[str]:
 
 
 def measure_all(options: argparse.Namespace) -> int:
-    """A process for each number of threads: kpkg and PyTorch's libraries read it when they start."""
+    """Starts a process for each number of threads, because kpkg and PyTorch's libraries read it at startup."""
     threads = {}
     for count in options.threads_of_runs:
         command = [sys.executable, __file__, "--threads", str(count), "--rounds", str(options.rounds)]
@@ -242,8 +243,8 @@ def measure_all(options: argparse.Namespace) -> int:
             **os.environ,
             "KPKG_NUM_THREADS": str(count),
             "OMP_NUM_THREADS": str(count),
-            "KPKG_FALLBACK": "strict",  # a comparison of PyTorch with itself would say nothing
-            "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # else results of some MB are new pages each time, on either side
+            "KPKG_FALLBACK": "strict",  # otherwise PyTorch could be compared with itself
+            "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # else results of some MB need new pages each time, on either side
             "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
         }
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -274,7 +275,7 @@ def main() -> int:
         "--packages", type=Path, help="a folder with the packages, built for this CPU; else they are built"
     )
     parser.add_argument("--no-write", dest="write", action="store_false", help="leave the result file as it is")
-    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # of this process, which prints JSON
+    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # for the process that prints JSON
     options = parser.parse_args()
     if options.threads:
         print(json.dumps(measure_families(options)))

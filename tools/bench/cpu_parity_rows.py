@@ -1,13 +1,15 @@
-"""Times row ops and attention on CPUs beside PyTorch, and the host's part of a call.
+"""Times row ops and attention on CPUs beside PyTorch, and the host overhead of a call.
 
 Row ops are pooling, elementwise ops, softmax and norms.
 
-Both sides take turns in one process, on the same inputs and with the same number of threads; a figure is the least of
-its rounds, and a ratio above 1 means that kpkg is faster. The program ends with 1 where a ratio is below the bar of a
-case, the geometric mean of a family is below 1, or a call costs more than PyTorch's by more than the limit.
+Both sides take turns in one process, on the same inputs and with the same number of threads. A figure is the minimum of
+its rounds. A ratio above 1 means that kpkg is faster.
 
-    python tools/bench/cpu_parity_rows.py [--family pooling] [--case TEXT] [--threads 1] [--json
-    bench/results/cpu-parity-rows.json]
+Exits with 1 if a ratio is below the bar of its case, or the geometric mean of a family is below 1. It also does so if
+the overhead of a call exceeds PyTorch's by more than the limit.
+
+python tools/bench/cpu_parity_rows.py [--family pooling] [--case TEXT] [--threads 1] [--json
+bench/results/cpu-parity-rows.json]
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -34,7 +36,7 @@ LEAST_RATIO = 0.9
 LEAST_MEAN = 1.0
 MOST_ABOVE_US = 2.0
 ROUND_SECONDS = 1e-3
-# libgomp's workers, which PyTorch uses, spin after their last task and take a core from whoever runs next.
+# libgomp's workers, which PyTorch uses, spin after their last task and occupy a core.
 SETTLE_SECONDS = 8e-3
 NEW_SHAPES = 300
 
@@ -155,7 +157,7 @@ FAMILIES: dict[str, Callable[[], Cases]] = {
 
 
 def host_pairs(ours: Any) -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[int], Any]]]:
-    """For ops of `ours`: a call of each side on what the third makes of a size."""
+    """Returns, for ops of `ours`, a call of each side, and a function that creates its input from a size."""
     import torch
     import torch.nn.functional as F
 
@@ -202,7 +204,7 @@ def seconds_of(call: Call, repeats: int) -> float:
 
 
 def compare(ours: Call, theirs: Call, rounds: int, threads: int) -> tuple[float, float]:
-    """Least microseconds of both, measured in turns."""
+    """Returns the minimum microseconds of both, measured in turns."""
     calls = (ours, theirs)
     repeats, least = [], []
     for call in calls:
@@ -223,7 +225,7 @@ def compare(ours: Call, theirs: Call, rounds: int, threads: int) -> tuple[float,
 
 
 def compare_new_shapes(ours: Callable[[Any], Any], theirs: Callable[[Any], Any], make: Any) -> tuple[float, float]:
-    """Microseconds of a call with a new shape: the lower quartile over many, once for each side."""
+    """Returns the microseconds of a call with a new shape for each side: the lower quartile over many."""
     samples: tuple[list[float], list[float]] = ([], [])
     for n in range(2, 2 + NEW_SHAPES):
         x = make(n)
@@ -235,7 +237,7 @@ def compare_new_shapes(ours: Callable[[Any], Any], theirs: Callable[[Any], Any],
 
 
 def check(family: str, case: str, ours: Call, theirs: Call) -> None:
-    """Ends the program where the results differ: a time of something else says nothing."""
+    """Ends the program if the results differ, because times of different results are not comparable."""
     import torch
 
     mine, expected = ours(), theirs()
@@ -279,7 +281,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def make_new(make: Callable[[int], Any], door: str) -> Callable[[int], Any]:
-    """Sizes that the other door has not seen."""
+    """Returns a function that creates sizes which the other entry point has not seen."""
     first = 0 if door == "kpkg.ops" else NEW_SHAPES
     return lambda n: make(8 + first + n)
 
@@ -305,7 +307,7 @@ def row(family: str, case: str, threads: int, mine: float, theirs: float) -> dic
 
 
 def judge(rows: list[dict[str, Any]]) -> list[str]:
-    """What is below its bar."""
+    """Lists the results that miss their bar."""
     found = []
     for result in rows:
         where = f"{result['family']}, {result['case']}, threads {result['threads']}"
@@ -321,7 +323,7 @@ def judge(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def means(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """The geometric mean of each family's ratios, for each number of threads."""
+    """Returns the geometric mean of each family's ratios, for each number of threads."""
     ratios: dict[str, list[float]] = {}
     for result in rows:
         if result["family"] != "host":
@@ -345,7 +347,7 @@ def main() -> int:
     parser.add_argument("--packages", type=Path, default=BUILD / "test-packages")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    os.environ["KPKG_FALLBACK"] = "strict"  # PyTorch against itself would say nothing
+    os.environ["KPKG_FALLBACK"] = "strict"  # otherwise PyTorch could be compared with itself
     os.environ["KPKG_PATH"] = str(options.packages)
     sys.path.insert(0, str(BUILD / "python"))
     import kpkg

@@ -1,7 +1,7 @@
-"""Times products and softmax of random shapes on the CPU beside PyTorch: sizes at, above and below those of tiles.
+"""Times products and softmax of random shapes on the CPU beside PyTorch: sizes at, above and below tile sizes.
 
-Each case is checked against float64 first. Both sides take turns in one process; a figure is the least of its rounds,
-and a ratio PyTorch's time by kpkg's. The seed is new in each run, and stands in the result.
+Each case is checked against float64 first. Both sides take turns in one process. A figure is the minimum of its rounds.
+A ratio is PyTorch's time divided by kpkg's. The seed is new in each run, and is in the result.
 
     tools/bench/cpu_random.py --packages build/test-packages --out bench/results/cpu-random.json
 
@@ -30,7 +30,7 @@ Call = Callable[[], Any]
 
 
 def least_times(ours: Call, theirs: Call, rounds: int) -> list[float]:
-    """Least seconds of a call of each side."""
+    """Returns the minimum seconds of a call of each side."""
     least = [math.inf, math.inf]
     for _ in range(rounds):
         for side, call in enumerate((ours, theirs)):
@@ -62,7 +62,7 @@ def softmax(torch: Any, library: Any, draw: random.Random) -> tuple[str, Call, C
 
 
 def processor() -> str:
-    """The name of this machine's processor."""
+    """Returns the name of this machine's processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 

@@ -1,18 +1,17 @@
-"""Times kpkg's ops on a GPU against PyTorch eager, torch.compile and Triton.
+"""Times kpkg's ops on a GPU against PyTorch eager, torch.compile and Triton, and writes the result as JSON.
 
-All in one process; the result is written as JSON.
+A case is an op on `rows` rows of `n` elements in a dtype; `kernels_src/*/spec.py` creates its arguments. All peers of a
+case, and a copy of the same size, are launched in shuffled order. The L2 cache is flushed before each launch. A figure
+is the median.
 
-A case is an op on `rows` rows of `n` elements in a dtype; `kernels_src/*/spec.py` says how to make its arguments. All
-peers of a case and a copy of the same size are launched in shuffled order, with the L2 cache flushed before each
-launch; a figure is the median. Bytes are what the op has
-to move: every tensor argument and every result once. `share` is the op's rate over the rate of the copy in the same
-rounds.
+Bytes are the necessary traffic of the op: every tensor argument and every result once. `share` is the op's rate divided
+by the rate of the copy in the same rounds.
 
-    tools/bench/gpu.py --package build/softmax.kpkg --out result.json     # all ops of the package, the default row
-    lengths tools/bench/gpu.py --package norm.kpkg --op kpkg::rms_norm --n 4096 --dtype bfloat16 --no-compile
+tools/bench/gpu.py --package build/softmax.kpkg --out result.json     # all ops, the default row lengths
+tools/bench/gpu.py --package norm.kpkg --op kpkg::rms_norm --n 4096 --dtype bfloat16 --no-compile
 
-Each op and dtype runs in a process of its own with a time limit, so that a kernel that hangs costs one line of the
-table (--group puts several ops into a process).
+Each op and dtype runs in a separate process with a time limit, so that a kernel that hangs costs one line of the table.
+With --group, a process runs several ops.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -85,13 +84,14 @@ def tensors_of(value: Any) -> list[Any]:
 
 
 def traffic(sample: Any, results: Any) -> int:
-    """Bytes that the call has to move: each argument and each result once."""
+    """Returns the necessary traffic of the call in bytes: each argument and each result once."""
     tensors = tensors_of(list(sample.args)) + tensors_of(list(sample.kwargs.values())) + tensors_of(results)
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median microseconds on the GPU of each call, L2 flushed before each, order shuffled in each round."""
+    """Returns the median microseconds on the GPU of each call. L2 is flushed before each call, and the order is
+    shuffled in each round."""
     import torch
 
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
@@ -117,7 +117,7 @@ def medians(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float
 def measure(
     spec: Any, op: Callable[..., Any], shape: tuple[int, int], dtype: Any, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """One line of the table; `error` says why there is none."""
+    """Returns one line of the table; `error` says why there is none."""
     import torch
     from triton_peers import triton_peer
 
@@ -136,9 +136,7 @@ def measure(
         try:
             compiled(*sample.args, **sample.kwargs)
             calls["compile"] = lambda: compiled(*sample.args, **sample.kwargs)
-        except (
-            Exception
-        ) as error:  # a peer that cannot run this case is a fact for the table, not a failure of the benchmark
+        except Exception as error:  # a peer that cannot run this case is a result, not a failure of the benchmark
             skipped["compile"] = str(error)[:120]
     if peer := triton_peer(spec.name, sample):
         calls["triton"] = peer
@@ -168,7 +166,7 @@ def measure(
 
 
 def launched(op: Any, sample: Any) -> list[str]:
-    """The kernel instances that the call runs, the longest first."""
+    """Returns the kernel instances that the call runs, the longest first."""
     import kpkg
 
     with kpkg.profile_kernel() as taken:
@@ -177,8 +175,8 @@ def launched(op: Any, sample: Any) -> list[str]:
 
 
 def worker(options: argparse.Namespace) -> int:
-    """Measures one op in one dtype; a JSON line for each shape."""
-    os.environ["KPKG_FALLBACK"] = "strict"  # PyTorch against itself would say nothing
+    """Measures one op in one dtype, and prints a JSON line for each shape."""
+    os.environ["KPKG_FALLBACK"] = "strict"  # otherwise PyTorch could be compared with itself
     sys.path[:0] = [str(ROOT / "kernels_src"), str(Path(__file__).parent)]
     import kpkg
     import opspec
@@ -206,7 +204,7 @@ def worker(options: argparse.Namespace) -> int:
 
 
 def run_worker(options: argparse.Namespace, names: list[str], dtype: str) -> list[dict[str, Any]]:
-    """The lines of a group of ops in one dtype. After a hang or crash, one line says at which op and shape."""
+    """Returns the lines of a group of ops in one dtype. After a hang or crash, one line names the op and shape."""
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{','.join(names)}|{dtype}"]
     limit = options.limit * len(names)
     try:

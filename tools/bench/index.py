@@ -31,7 +31,7 @@ LONGEST = 140
 
 
 def line_of(path: Path) -> str:
-    """The row of one result. ValueError names the file and the fact that it lacks."""
+    """Returns the row of one result. ValueError names the file and the missing fact."""
     result: dict[str, Any] = json.loads(path.read_text())
     result |= result.get("meta", {})
     for fact in ("date", "machine"):

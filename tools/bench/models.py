@@ -1,12 +1,15 @@
-"""Injects kpkg into small random models of transformers on the CPU.
+"""Injects kpkg into small random transformer models on the CPU.
 
-Writes as JSON what was found, which part of their time it takes, and their times.
+Writes as JSON the replaced parts, their share of the time, and their times.
 
     KPKG_PATH=FOLDER python tools/bench/models.py [--model yolos] [--json bench/results/cpu-inject-models.json]
 
-Shares are those of an iteration of the original model: of all that inject found a kernel for, and of what it kept since
-kpkg was not slower. `all` is the time with every replacement that is right, whatever it takes. Times are those of the
-processor, of all threads of this process, so that other work on the machine counts little: use one thread.
+Shares are relative to an iteration of the original model. One is for all parts for which inject found a kernel, the
+other for the replacements that it kept because kpkg was not slower. `all` is the time with every correct replacement,
+however slow.
+
+Times are processor times of all threads of this process, so that other work on the machine matters little: use one
+thread.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -38,7 +41,7 @@ from kpkg._samples import call  # noqa: E402
 
 
 def yolos() -> tuple[nn.Module, dict[str, torch.Tensor]]:
-    """The size of yolos-tiny, half as deep, images of 256 x 256."""
+    """Returns a model of yolos-tiny's size, half as deep, with images of 256 x 256."""
     from transformers import YolosConfig, YolosModel
 
     sizes = {"hidden_size": 192, "num_hidden_layers": 6, "num_attention_heads": 3, "intermediate_size": 768}
@@ -46,7 +49,7 @@ def yolos() -> tuple[nn.Module, dict[str, torch.Tensor]]:
 
 
 def whisper() -> tuple[nn.Module, dict[str, torch.Tensor]]:
-    """The size of whisper-tiny, half as deep, six seconds of sound and 32 tokens."""
+    """Returns a model of whisper-tiny's size, half as deep, with six seconds of sound and 32 tokens."""
     from transformers import WhisperConfig, WhisperModel
 
     config = WhisperConfig(
@@ -59,7 +62,7 @@ def whisper() -> tuple[nn.Module, dict[str, torch.Tensor]]:
 
 
 def sam() -> tuple[nn.Module, dict[str, torch.Tensor]]:
-    """The vision part, of a width of 192, images of 256 x 256."""
+    """Returns the vision part with a width of 192 and images of 256 x 256."""
     from transformers import SamVisionConfig, SamVisionModel
 
     config = SamVisionConfig(
@@ -70,7 +73,8 @@ def sam() -> tuple[nn.Module, dict[str, torch.Tensor]]:
 
 
 def deepseek() -> tuple[nn.Module, dict[str, Any]]:
-    """One token behind 512 in a cache, with the latent sizes of DeepSeek-V3 and two layers without experts."""
+    """Returns a model with the latent sizes of DeepSeek-V3 and two layers without experts, for one token after 512 in a
+    cache."""
     from transformers import DeepseekV3Config, DeepseekV3Model
 
     config = DeepseekV3Config(
@@ -89,7 +93,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, dict[str, Any]]]] = {
 
 
 def clock(function: Callable[[], Any], calls: int) -> float:
-    """Seconds of the processor for one of `calls` calls."""
+    """Returns the processor's seconds for one of `calls` calls."""
     start = time.process_time()
     for _ in range(calls):
         function()
@@ -97,13 +101,13 @@ def clock(function: Callable[[], Any], calls: int) -> float:
 
 
 def with_everything(model: nn.Module, sample: dict[str, Any]) -> tuple[float, float]:
-    """Microseconds of the model without and with all replacements that are right."""
+    """Returns the microseconds of the model without and with all correct replacements."""
     noise, _injection.NOISE = _injection.NOISE, float("inf")
     whole = _measure.interleaved
     found: list[tuple[float, float]] = []
 
     def interleaved(first: Any, second: Any, **options: Any) -> tuple[float, float]:
-        """The clock of the model alone is believed, and only once."""
+        """Accepts every replacement, and times the whole model only once."""
         if options.get("switch") is None:
             return 1.0, 1.0
         if not found:
@@ -119,7 +123,7 @@ def with_everything(model: nn.Module, sample: dict[str, Any]) -> tuple[float, fl
 
 
 def measure(name: str) -> dict[str, Any]:
-    """One model."""
+    """Measures one model."""
     torch.manual_seed(0)
     model, sample = MODELS[name]()
     model.eval()

@@ -1,6 +1,6 @@
-"""Measures what a call costs on the host.
+"""Measures the host overhead of a call.
 
-torch.ops.kpkg ops against the ATen ops of the same work on tiny tensors, interleaved in one run.
+torch.ops.kpkg ops run against the equivalent ATen ops on tiny tensors, interleaved in one run.
 
     python tools/bench/overhead.py [--json bench/results/torch-overhead.json]
 

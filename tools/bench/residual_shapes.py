@@ -1,11 +1,11 @@
 """Times residual_tanh_gated_rmsnorm on a GPU beside PyTorch's eager expression.
 
-512, 1024 and 2048 rows of 3072 bfloat16 elements.
+The inputs have 512, 1024 and 2048 rows of 3072 bfloat16 elements.
 
     python tools/bench/residual_shapes.py --package packages/residual.kpkg --out residual-shapes.json
 
-Both sides are timed in turn, as replays of CUDA graphs (the device alone) and as calls (the host with it); the least of
-all rounds counts.
+Both sides are timed in turn, as replays of CUDA graphs (the device alone) and as calls (including the host). A figure
+is the minimum of all rounds.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -28,13 +28,13 @@ COLUMNS = 3072
 
 
 def eager(x: Tensor, x_res: Tensor, gate: Tensor, eps: float = 1e-6) -> Tensor:
-    """What a model writes without a fused op."""
+    """Computes the expression that a model has without a fused op."""
     wide = x_res.float()
     return x + (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * torch.tanh(gate)
 
 
 def elapsed(run: Callable[[], Any], times: int) -> float:
-    """Microseconds of one of `times` runs, between two events."""
+    """Returns the microseconds of one of `times` runs, between two events."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     for _ in range(times):
@@ -45,7 +45,7 @@ def elapsed(run: Callable[[], Any], times: int) -> float:
 
 
 def as_graph(run: Callable[[], Any], calls: int) -> torch.cuda.CUDAGraph:
-    """`calls` calls as one graph."""
+    """Returns `calls` calls as one graph."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(calls):
@@ -54,7 +54,7 @@ def as_graph(run: Callable[[], Any], calls: int) -> torch.cuda.CUDAGraph:
 
 
 def in_turn(sides: dict[str, Callable[[], Any]], times: int, rounds: int, runs_of_call: int = 1) -> dict[str, float]:
-    """The least time of each side in microseconds."""
+    """Returns the minimum time of each side in microseconds."""
     best = dict.fromkeys(sides, float("inf"))
     for _ in range(rounds):
         for name, run in sides.items():
@@ -63,7 +63,7 @@ def in_turn(sides: dict[str, Callable[[], Any]], times: int, rounds: int, runs_o
 
 
 def measure(op: kpkg.Op, rows: int, exact: bool) -> dict[str, Any]:
-    """Times of both sides for one number of rows, and how far the results are apart."""
+    """Returns the times of both sides for one number of rows, and the difference of their results."""
     make = torch.Generator(device="cuda").manual_seed(rows)
     shapes = (rows, COLUMNS), (rows, COLUMNS), (COLUMNS,)
     arguments = [torch.randn(s, generator=make, device="cuda").bfloat16() for s in shapes]

@@ -1,9 +1,9 @@
-"""Times of linear layers with sparse weights in compressed rows on this CPU, beside dense ones of kpkg and PyTorch.
+"""Times linear layers with CSR weights on this CPU, beside dense ones of kpkg and PyTorch.
 
     KPKG_PATH=sparse.kpkg:gemm.kpkg tools/bench/sparse_linear.py --density 0.05 --threads 1
 
-All calls of a shape take turns in one process; a figure is the least of all rounds. Errors are relative to the greatest
-element, against float64.
+All calls of a shape take turns in one process. A figure is the minimum of all rounds. Errors are relative to the
+largest element, against float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

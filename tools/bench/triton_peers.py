@@ -1,4 +1,4 @@
-"""What a Triton user would write for some ops: one program per row, the row padded to a power of two.
+"""Triton kernels for some ops, as a user would write them: one program per row, the row padded to a power of two.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -42,7 +42,7 @@ def _warps(block: int) -> int:
 
 
 def triton_peer(op: str, sample: Any) -> Callable[[], Any] | None:
-    """A call that does what `op` does with `sample`, or nothing where no Triton kernel stands for it."""
+    """Returns a Triton call equivalent to `op` on `sample`, or None if there is no such kernel."""
     x = sample.args[0]
     if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.shape[1] > 65536:
         return None

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from check_pages import GLOSSARY, WORDS, retired_words, sentences
 
-#: Patterns of git for the files whose comments are held to this.
+#: Git patterns of the files whose comments are checked.
 COMMENTED = ("*.cpp", "*.h", "*.hpp", "*.c", "*.td", "*.def", "*.g4", "*.mlir", "*.py", "*.k")
-#: Directives of tools, which are no prose.
+#: Directives of tools, which are not prose.
 DIRECTIVE = re.compile(
     r"SPDX-License-Identifier|^\s*(RUN|REQUIRES|XFAIL|UNSUPPORTED|NOLINT\w*|clang-format|type:|noqa|fmt:|pragma|ruff:)"
     r"|^\s*[A-Z0-9_]+(-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?(\{[A-Z]+\})?:(\s|$)"
@@ -34,7 +34,7 @@ Segment = tuple[int, str]
 
 
 def lines_of_comments(text: str, pattern: re.Pattern[str]) -> Iterator[Segment]:
-    """Joins comments on lines of their own that follow each other; a comment behind code stands alone."""
+    """Joins adjacent comments on separate lines. A comment after code stands alone."""
     start, block = 0, list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         found = pattern.match(line)
@@ -104,7 +104,7 @@ def segments(name: str, text: str) -> Iterator[Segment]:
 
 
 def without_code(segment: str) -> str:
-    """The segment with directives and indented code left empty, and the indentation of its prose removed."""
+    """Returns the segment without the indentation of its prose, and with directives and indented code left empty."""
     lines = segment.split("\n")
     filled = [line for line in lines[1:] if line.strip()] or lines
     margin = min(len(line) - len(line.lstrip()) for line in filled)
@@ -119,7 +119,7 @@ def without_code(segment: str) -> str:
 
 
 def complaints(name: str, text: str, retired: dict[str, str]) -> list[str]:
-    """Lists the broken rules of comments in the source `name`, one a line, each with its place."""
+    """Lists the broken rules of comments in the source `name`, one per line, each with its place."""
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, retired))})\b", re.I) if retired else None
     found = []
     for first, segment in segments(name, text):

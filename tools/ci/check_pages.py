@@ -25,7 +25,7 @@ ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|et al|vs)\.")
 
 
 def unbreakable(line: str) -> bool:
-    """Whether no space before the limit allows a break: a long link or long code."""
+    """Returns whether no space before the limit allows a break: a long link or long code."""
     masked = ITEM.sub("", line).strip()
     for kind in (CODE, LINK):
         masked = kind.sub(lambda part: "x" * len(part[0]), masked)
@@ -33,7 +33,7 @@ def unbreakable(line: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The text with its links replaced by their labels, and each piece of code by one word."""
+    """Returns the text with its links replaced by their labels, and each piece of code by one word."""
     return ABBREVIATION.sub(r"\1", LINK.sub(r"\1", CODE.sub("CODE", text)))
 
 
@@ -88,7 +88,7 @@ def retired_words(glossary: str) -> dict[str, str]:
 
 
 def complaints(name: str, text: str, retired: dict[str, str]) -> list[str]:
-    """Lists the broken rules of the page `name`, one a line, each with its place."""
+    """Lists the broken rules of the page `name`, one per line, each with its place."""
     found = [
         f"{name}:{number}: {len(line)} columns; prose has at most {COLUMNS}"
         for number, line, is_row in prose(text)

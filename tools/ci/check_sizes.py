@@ -1,4 +1,4 @@
-"""Checks the lengths of files and functions. What was longer before stands in sizes.json, and may only shrink.
+"""Checks the lengths of files and functions. Those that were longer before are in sizes.json, and may only shrink.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,17 +16,17 @@ SOURCES = ("*.cpp", "*.h", "*.hpp", "*.c", "*.td", "*.py", "*.k")
 #: Relative to the tree: {"files": {path: lines}, "functions": {"path: name": lines}}.
 ALLOWED = Path("tools/ci/sizes.json")
 NO_FUNCTION = re.compile(r"(?:if|for|while|switch|else|do|namespace|class|struct|enum|union|extern|try|catch)\b")
-#: A lambda, or a value that braces give.
+#: A lambda, or a value in braces.
 NO_HEAD = re.compile(r"\[[^\[\]]*\] ?[({]| = ?\{|^[^(]* = ")
 LITERALS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//.*')
 NAME = re.compile(r"([~\w:]+(?: ?operator\S+)?)\s*\(")
 
 
 def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
-    """Name and lines of each function with a body of its own, in text that clang-format has formatted.
+    """Yields name and lines of each function with a body, in text that clang-format has formatted.
 
-    Its head begins at most one level deep and is what stands between the end before and `{`. Lambdas are parts of
-    the function around them.
+    Its head begins at most one level deep, and is the text between the previous end and `{`. Lambdas belong to the
+    enclosing function.
     """
     lines = [LITERALS.sub("", line) for line in text.splitlines()]
     open_blocks: list[int] = []
@@ -48,14 +48,14 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def python_functions(text: str) -> Iterator[tuple[str, int]]:
-    """Name and lines of each function."""
+    """Yields name and lines of each function."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def long_ones(root: Path, names: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Files and functions above the limits, as sizes.json lists them."""
+    """Returns files and functions above the limits, in the format of sizes.json."""
     found: dict[str, dict[str, int]] = {"files": {}, "functions": {}}
     for name in names:
         text = (root / name).read_text(errors="replace")
@@ -71,7 +71,7 @@ def long_ones(root: Path, names: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def check_sizes(root: Path, names: Iterable[str]) -> list[str]:
-    """What became too long, and entries of sizes.json that are no longer needed."""
+    """Lists files and functions that became too long, and entries of sizes.json that are no longer needed."""
     allowed, complaints = json.loads((root / ALLOWED).read_text()), []
     found = long_ones(root, names)
     for kind, most in (("files", MOST_FILE_LINES), ("functions", MOST_FUNCTION_LINES)):

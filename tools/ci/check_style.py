@@ -22,31 +22,31 @@ CLANG_FORMAT = "clang-format-22"
 
 
 def tracked(*patterns: str) -> list[str]:
-    """Files under version control that exist and match one of `patterns`."""
+    """Lists files under version control that exist and match one of `patterns`."""
     listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def formatted(name: str) -> str | None:
-    """Why the C++ file is not as clang-format leaves it, or None."""
+    """Returns a complaint if clang-format would change the C++ file, or None."""
     done = subprocess.run([CLANG_FORMAT, "--dry-run", "-Werror", name], cwd=ROOT, capture_output=True, text=True)
     return None if done.returncode == 0 else f"{name}: not formatted; run `tools/dev fmt`"
 
 
 def licensed(name: str) -> str | None:
-    """Why scanners would not find the licence of the file, or None."""
+    """Returns a complaint if scanners would not find the licence of the file, or None."""
     text = (ROOT / name).read_text(errors="replace")
     return None if LICENCE.search(text) else f"{name}: no licence line of its own"
 
 
 def ruff(*arguments: str) -> list[str]:
-    """What ruff says about the whole tree, a complaint a line."""
+    """Lists ruff's complaints about the whole tree, one per line."""
     done = subprocess.run([sys.executable, "-m", "ruff", *arguments, "."], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.splitlines()[:-1] or [done.stderr.strip()] if done.returncode else []
 
 
 def mypy() -> list[str]:
-    """What mypy says about the packages and tools that pyproject.toml lists, a complaint a line."""
+    """Lists mypy's complaints about the packages and tools that pyproject.toml names, one per line."""
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context"],
         cwd=ROOT,

@@ -1,8 +1,8 @@
-"""Runs clang-tidy over the C++ files that changed, as `tools/dev lint [COMMIT]` and the `tidy` suite do.
+"""Runs clang-tidy over the C++ files that changed, for `tools/dev lint [COMMIT]` and the `tidy` suite.
 
-Changed means: since the commit that is named; else, on a branch, since it left the main branch; else, on the main
-branch, by the last commit. Of a merge these are the files that differ from both parents: the others were checked on
-their branches. Changes that are not committed count too.
+Changes are relative to the named commit. Without one, on a branch, they are relative to its start on the main branch.
+On the main branch they are those of the last commit. For a merge these are the files that differ from both parents: the
+others were checked on their branches. Uncommitted changes count too.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,13 +23,13 @@ MAIN = "origin/main"
 
 
 def git(root: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it fails."""
+    """Returns git's output, or None if it fails."""
     done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def changed(root: Path, base: str | None) -> tuple[str, set[str]]:
-    """Since when, in words, and the files that changed. ValueError: there is nothing to compare with."""
+    """Returns the base in words, and the files that changed. ValueError: there is nothing to compare with."""
     pending = set((git(root, "diff", "--name-only", "HEAD", "--", *SOURCES) or "").splitlines())
     pending |= set((git(root, "ls-files", "--others", "--exclude-standard", "--", *SOURCES) or "").splitlines())
     head = git(root, "rev-parse", "HEAD")
@@ -48,20 +48,21 @@ def changed(root: Path, base: str | None) -> tuple[str, set[str]]:
 
 
 def translation_units(root: Path, files: set[str], compiled: set[str]) -> list[str]:
-    """What clang-tidy runs on: changed sources, and for a header the source of its name, if the build compiles it."""
+    """Returns the inputs of clang-tidy: changed sources, and for a header the source of its name, if the build compiles
+    it."""
     units = {str(Path(name).with_suffix(".cpp")) for name in files}
     return sorted(name for name in units if (root / name).is_file() and name in compiled)
 
 
 def compiled_sources(build: Path) -> set[str]:
-    """The sources that the build compiles, relative to the tree."""
+    """Returns the sources that the build compiles, relative to the tree."""
     commands = json.loads((build / "compile_commands.json").read_text())
     paths = (Path(command["file"]) for command in commands)
     return {str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT)}
 
 
 def tidy(build: Path, name: str) -> list[str]:
-    """What clang-tidy says about the file."""
+    """Returns clang-tidy's output for the file."""
     done = subprocess.run([CLANG_TIDY, "-p", build, "--quiet", name], cwd=ROOT, capture_output=True, text=True)
     return (done.stdout.splitlines() or done.stderr.splitlines()) if done.returncode else []
 
@@ -79,7 +80,7 @@ def main() -> int:
     for lines in said:
         print("\n".join(lines), end="\n" if lines else "")
     failed = sum(bool(lines) for lines in said)
-    # The list of changes is a test of its own: a commit without C++ passes it.
+    # The list of changes is a test of its own, which a commit without C++ passes.
     print(f"{len(files)} C++ files changed {since}; clang-tidy ran on {len(units)} sources")
     print(f"{len(units) - failed + 1} passed, {failed} failed")
     return 1 if failed else 0

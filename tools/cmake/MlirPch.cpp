@@ -1,2 +1,2 @@
-// Carries the precompiled header; has no code.
+// Carries the precompiled header. It has no code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

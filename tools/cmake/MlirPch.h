@@ -1,4 +1,4 @@
-// The precompiled header of all code that sees MLIR.
+// The precompiled header of all code that uses MLIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -7,7 +7,7 @@
 //    "args": [{"file": "x.bin", "shape": [8, 4], "strides": [4, 1], "offset": 0},
 //             {"file": "y.bin", "shape": [8, 4], "strides": [4, 1], "out": "result.bin"}, {"value": 2.5}]}
 //
-// A file holds elements of the view's type; with "double" the memory of floats, and so "out", is f64. Views must lie
+// A file contains elements of the view's type. With "double", float memory, and thus "out", is f64. Views must be
 // inside their file.
 #include "dialect/pipeline/Registration.h"
 #include "dialect/sim/Interpreter.h"
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace kpkg;
 
 namespace {
-/// Memory of one view argument and where it goes after the run.
+/// The memory of one view argument, and its output file.
 struct ViewMemory {
   std::vector<char> bytes;
   std::string out;
@@ -61,7 +61,7 @@ static llvm::Expected<SmallVector<int64_t>> integers(const llvm::json::Object &o
   return values;
 }
 
-/// Reads the file of a view, in double precision if asked for, and checks that the view lies inside.
+/// Reads the file of a view, in double precision on request, and checks that the view is inside.
 static llvm::Error addView(Call &call, tile::ViewType type, const llvm::json::Object &argument) {
   auto shape = integers(argument, "shape");
   if (!shape)

@@ -1,4 +1,4 @@
-// kpkg-irgen: checks .k files and prints what the front end makes of them, for tests.
+// kpkg-irgen: checks .k files and prints the front end's output, for tests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include "compiler/irgen/Generate.h"

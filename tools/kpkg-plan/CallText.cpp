@@ -1,4 +1,4 @@
-// Calls written as text.
+// Parses calls written as text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg-plan/CallText.h"
 #include <charconv>

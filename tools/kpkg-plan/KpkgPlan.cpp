@@ -1,4 +1,4 @@
-// kpkg-plan: encodes the plan functions of MLIR text, lists their bytecode and evaluates calls of them.
+// kpkg-plan: encodes the plan functions of MLIR text, lists their bytecode, and evaluates calls.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/EncodePlan.h"
 #include "dialect/plan/ir/Plan.h"

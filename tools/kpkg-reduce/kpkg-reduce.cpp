@@ -1,4 +1,4 @@
-// kpkg-reduce: makes MLIR text smaller while a script still finds it interesting.
+// kpkg-reduce: reduces MLIR text as long as a script finds it interesting.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/Registration.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"

@@ -1,4 +1,4 @@
-// Tolerances of comparisons, and the first element that is beyond them.
+// Computes tolerances of comparisons, and finds the first element beyond them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Agreement.h"
 #include "tools/kpkg/Elements.h"
@@ -32,7 +32,7 @@ std::vector<double> elementsOf(const Tensor &tensor) {
   return values;
 }
 
-/// The index in each dimension of an element, counted with the last dimension fastest.
+/// Returns the index in each dimension of an element, counted with the last dimension fastest.
 std::vector<int64_t> indexOf(size_t element, const std::vector<int64_t> &shape) {
   std::vector<int64_t> index(shape.size());
   for (size_t dim = shape.size(); dim-- > 0;) {
@@ -61,7 +61,7 @@ std::string disagreement(const Tensor &actual, const Tensor &expected, double fl
   return "differs";
 }
 
-/// The distance of 1.0's neighbours, and the exponent of the smallest normal number.
+/// Returns the unit in the last place of `value`, at least that of the smallest normal number.
 static double ulpOf(DType dtype, double value) {
   int smallest = dtype == DType::Float64 ? -1022 : dtype == DType::Float16 ? -14 : -126;
   int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);

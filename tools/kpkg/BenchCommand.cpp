@@ -1,4 +1,4 @@
-// `kpkg bench`: times ops of a package, and says how near they come to what the device can do.
+// `kpkg bench`: times ops of a package, and compares them with the device's limits.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/InputText.h"
@@ -36,7 +36,7 @@ bool takes(const Op &op, const std::string &name) {
                      [&](const ArgumentInfo &argument) { return name == argument.name; });
 }
 
-/// The named ops, or every op that takes exactly these inputs and is not only another op's reference.
+/// Returns the named ops, or every op that takes exactly these inputs and is not only another op's reference.
 Result<std::vector<Op>> chooseOps(const Library &library, const BenchOptions &options,
                                   const std::vector<std::string> &names) {
   std::vector<Op> chosen;
@@ -83,7 +83,7 @@ DType widestFloat(const std::vector<Named> &named) {
   return widest;
 }
 
-/// What the package knows about the call: its instances and estimates.
+/// Adds the package's information about the call: its instances and estimates.
 Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &named) {
   auto text = op.explain({}, named, KPKG_JSON);
   if (!text)
@@ -105,7 +105,8 @@ Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &na
   return {};
 }
 
-/// The outer result fails when the inputs cannot be made; a call that fails is a line that says so.
+/// Measures one line. The outer result fails if the inputs cannot be created; a call that fails becomes a line with its
+/// error.
 Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options,
                             std::optional<Place> &place) {
   BenchLine line;
@@ -174,7 +175,7 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
     for (const SweepPoint &point : points) {
       if (show)
         show(report.lines.size(), total, op.name());
-      auto line = benchLine(op, point, options, place); // the first call chooses the place of all
+      auto line = benchLine(op, point, options, place); // the first call determines the place of all
       if (!line)
         return line.error();
       if (line->dtype != DType::None)

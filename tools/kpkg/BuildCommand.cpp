@@ -1,4 +1,4 @@
-// `kpkg build`: .k sources to a package.
+// `kpkg build`: compiles .k sources to a package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/diag/Render.h"
@@ -33,7 +33,7 @@ struct BuildOptions {
   bool checkReproducible = false;
 };
 
-/// Errors after which further ones are only counted.
+/// Number of errors after which further ones are only counted.
 constexpr uint32_t mostErrors = 20;
 
 void note(const std::string &text) { fmt::print(stderr, "kpkg: note: {}\n", text); }
@@ -65,7 +65,7 @@ void show(const DiagnosticEngine &diags, const SourceManager &sources, const Bui
   }
 }
 
-/// False after a message.
+/// Selects the targets. Returns false after a message.
 bool chooseTargets(BuildOptions &options) {
   if (!options.targets) {
     DefaultTargets chosen = defaultTargets();
@@ -95,7 +95,7 @@ ExitCode listFiles(const BuildOptions &options, SourceManager &sources, Diagnost
   return Success;
 }
 
-/// A rule for Make and Ninja: what the package is made of.
+/// Returns a rule for Make and Ninja with the package's dependencies.
 std::string dependencies(const BuildOptions &options, const SourceManager &sources) {
   auto escaped = [](const std::string &path) {
     std::string text;
@@ -138,7 +138,7 @@ ExitCode emitStage(const BuildOptions &options, SourceManager &sources, Diagnost
   return Success;
 }
 
-/// False after a message.
+/// Parses definitions. Returns false after a message.
 bool readDefines(BuildOptions &options) {
   for (const std::string &define : options.defines) {
     size_t equals = define.find('=');
@@ -153,7 +153,7 @@ bool readDefines(BuildOptions &options) {
 
 ExitCode checkSources(BuildOptions &options) {
   if (!options.targets)
-    options.compile.targets = {"native", "ptx"}; // both sides of `target.has("gpu")`
+    options.compile.targets = {"native", "ptx"}; // both cases of `target.has("gpu")`
   else if (!chooseTargets(options))
     return UsageError;
   if (!readDefines(options))
@@ -223,7 +223,7 @@ ExitCode build(BuildOptions &options) {
   return Success;
 }
 
-/// What building and checking have in common.
+/// Adds options that building and checking share.
 void addSourceOptions(CLI::App &command, BuildOptions &options, const std::string &defaultTargets) {
   command.add_option("inputs", options.compile.inputs, "Source files, or folders whose .k files are all taken")
       ->required();

@@ -1,4 +1,4 @@
-// Calls of an op on inputs from text, and how far their results are from its reference's.
+// Calls an op on inputs from text, and compares its results with its reference's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/CheckedCall.h"
 #include "tools/kpkg/Agreement.h"

@@ -1,11 +1,11 @@
-// The subcommands of `kpkg`: each adds itself to the command line and, when chosen, leaves its exit code.
+// Declares the subcommands of `kpkg`. Each adds itself to the command line and, if chosen, stores its exit code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <CLI/CLI.hpp>
 
 namespace kpkg::command {
 
-/// Exit codes of `kpkg`, as `kpkg --help` lists them.
+/// Exit codes of `kpkg`, as listed by `kpkg --help`.
 enum ExitCode : int {
   Success = 0,
   InputRefused = 1, ///< the source, package or arguments are wrong, or a check found a difference
@@ -36,7 +36,7 @@ void addExplain(CLI::App &app, int &exitCode);
 void addVerify(CLI::App &app, int &exitCode);
 void addVersion(CLI::App &app, int &exitCode);
 
-/// "kpkg 0.1.0, LLVM 22.1.0, this CPU runs x86-64-v3": for `kpkg version` and `kpkg --version`.
+/// Returns "kpkg 0.1.0, LLVM 22.1.0, this CPU runs x86-64-v3", for `kpkg version` and `kpkg --version`.
 std::string versionText();
 
 } // namespace kpkg::command

@@ -1,4 +1,4 @@
-// What a build is for when the command line does not say.
+// Determines the targets of a build whose command line names none.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/DefaultTargets.h"
 #include "compiler/driver/Targets.h"
@@ -11,11 +11,11 @@ namespace kpkg::command {
 
 namespace {
 
-/// PyTorch's names of architectures from Ampere on, with what it builds for them.
+/// PyTorch's names of architectures from Ampere on, and their build targets.
 constexpr std::pair<std::string_view, std::string_view> architectures[] = {
     {"Ampere", "8.0;8.6+PTX"}, {"Ada", "8.9+PTX"}, {"Hopper", "9.0+PTX"}, {"Blackwell", "10.0;12.0+PTX"}};
 
-/// "sm_90a" of "9.0a"; empty where it is no compute capability.
+/// Returns "sm_90a" for "9.0a"; empty for other words.
 std::string chipOf(const std::string &capability) {
   std::string chip = "sm_";
   size_t dots = 0;
@@ -30,7 +30,7 @@ std::string chipOf(const std::string &capability) {
 
 class ArchList {
 public:
-  /// Items are separated by semicolons, spaces or commas.
+  /// Adds the items of a list, separated by semicolons, spaces or commas.
   void add(std::string_view list) {
     std::string item;
     for (char c : std::string(list) + ";")
@@ -65,7 +65,7 @@ private:
   }
 };
 
-/// Empty where a variable is not set.
+/// Returns an empty string for an unset variable.
 std::string valueOf(const char *variable) {
   const char *value = std::getenv(variable);
   return value ? value : "";

@@ -1,4 +1,4 @@
-// What a build is for when the command line does not say.
+// Determines the targets of a build whose command line names none.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <string>
@@ -7,17 +7,18 @@
 namespace kpkg::command {
 
 struct DefaultTargets {
-  /// As `--target` takes them; empty: this machine's.
+  /// In the format of `--target`; empty: this machine's.
   std::vector<std::string> names;
-  /// Where they come from, and what was left out; each a note.
+  /// Notes on their source, and on omitted targets.
   std::vector<std::string> notes;
 };
 
-/// Those of KPKG_TARGET, a list with commas; else those of TORCH_CUDA_ARCH_LIST beside this machine's CPU, as PyTorch's
-/// extensions are built: "8.0;9.0a+PTX", with names of architectures too. What kpkg does not serve is left out.
+/// Returns the targets of KPKG_TARGET, a comma-separated list. Without it, they are those of TORCH_CUDA_ARCH_LIST and
+/// this machine's CPU, as for PyTorch extensions. That list is "8.0;9.0a+PTX", also with names of architectures.
+/// Targets that kpkg does not support are omitted.
 DefaultTargets defaultTargets();
 
-/// The pieces of `text` between commas; empty ones stay.
+/// Splits `text` at commas, and keeps empty parts.
 std::vector<std::string> splitTargets(const std::string &text);
 
 } // namespace kpkg::command

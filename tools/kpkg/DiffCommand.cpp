@@ -1,4 +1,4 @@
-// `kpkg diff`: what differs between two packages, by op, instance and section.
+// `kpkg diff`: compares two packages by op, instance and section.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/edit/EditedPackage.h"
@@ -18,7 +18,7 @@ using Entries = std::map<std::string, json>;
 Entries opsOf(const OpenedPackage &package) {
   Entries all;
   for (json op : edit::tableOf(package.reader.manifest(), "ops")) {
-    // Plans by their contents, which is what a call depends on.
+    // Compares plans by their contents, on which calls depend.
     for (const char *plan : {"plan", "shape_plan", "gpu_plan", "gpu_shape_plan"})
       if (op.contains(plan))
         if (const format::Section *section = package.reader.find(op[plan].get<std::string>()))
@@ -57,7 +57,7 @@ Entries restOf(const OpenedPackage &package) {
   return all;
 }
 
-/// The keys in which two objects differ; sizes with both values.
+/// Returns the keys in which two objects differ; sizes with both values.
 std::string differences(const json &a, const json &b) {
   std::vector<std::string> keys;
   json both = a;
@@ -73,7 +73,7 @@ std::string differences(const json &a, const json &b) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
-/// How many entries differ; prints each.
+/// Prints the entries that differ, and returns their number.
 size_t compare(const char *heading, const Entries &a, const Entries &b) {
   size_t count = 0;
   auto line = [&](char sign, const std::string &name, const std::string &what) {
@@ -106,7 +106,7 @@ ExitCode diff(const std::string &first, const std::string &second) {
   count += compare("instances", instancesOf(*a), instancesOf(*b));
   count += compare("sections", sectionsOf(*a), sectionsOf(*b));
   count += compare("manifest", restOf(*a), restOf(*b));
-  // Order counts: it decides between instances that are equally good.
+  // The order matters: it decides between instances that are equally good.
   if (count == 0 && a->reader.manifestText() != b->reader.manifestText()) {
     fmt::print("the order of tables differs\n");
     ++count;

@@ -1,4 +1,4 @@
-// `kpkg doctor`: what is installed here, what works, and what to do about the rest.
+// `kpkg doctor`: reports what is installed and what works, with advice for the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/CodeCache.h"
 #include "compiler/codegen/nvptx/Disassemble.h"
@@ -22,19 +22,19 @@ namespace kpkg::command {
 
 namespace {
 
-/// Absent is what kpkg can do without.
+/// Absent: kpkg works without it.
 enum class State { Good, Absent, Bad };
 
 struct Finding {
   State state;
   std::string subject;
   std::string text;
-  std::string advice; ///< what to do; empty when good
+  std::string advice; ///< empty if good
 };
 
 using Findings = std::vector<Finding>;
 
-/// The toolkit of the PTX version that kpkg writes.
+/// The CUDA version of the PTX that kpkg writes.
 constexpr int PtxCudaVersion = 13000;
 
 std::string environmentText(const char *name) {
@@ -56,7 +56,7 @@ void lookAtProcessor(Findings &findings) {
         {State::Good, "cpu", fmt::format("{}; {} threads", fmt::join(targets, ", "), kpkg_cpu_threads()), ""});
 }
 
-/// " 580.82.07", or empty where the system does not say.
+/// Returns the driver's release, such as " 580.82.07", or an empty string if the system does not report it.
 std::string driverRelease() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -64,7 +64,7 @@ std::string driverRelease() {
   return std::regex_search(text, match, std::regex(R"(  (\d+\.\d+(\.\d+)?)  )")) ? " " + match[1].str() : "";
 }
 
-/// The number of GPUs.
+/// Returns the number of GPUs.
 int lookAtGpus(Findings &findings) {
   auto count = cudaDeviceCount();
   if (!count || *count == 0) {
@@ -164,7 +164,7 @@ def doubled(x: Tensor) -> Tensor:
     return y
 )k";
 
-/// Empty when the op doubles its input there.
+/// Returns an error text, or an empty string if the op doubles its input there.
 std::string tryOn(const Result<Place> &place, const Op &op) {
   if (!place)
     return place.error().message;
@@ -219,7 +219,7 @@ void tryKernel(Findings &findings, int gpus) {
 
 ExitCode doctor(bool asJson) {
   Findings findings;
-  // Variables that the runtime does not understand are warnings of its log, at their first use.
+  // Collects variables that the runtime does not understand, which are log warnings at their first use.
   std::vector<std::string> warnings;
   auto keep = [](void *context, kpkg_log_level level, const char *message) {
     if (level <= KPKG_LOG_WARN)

@@ -1,4 +1,4 @@
-// Inputs of an op that chance makes.
+// Draws random inputs of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/DrawnCase.h"
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace kpkg::command {
 
 namespace {
 
-// Distributions of the standard library differ between platforms, and a seed should mean one thing.
+// Replaces the standard library's distributions, which differ between platforms, so that a seed has one meaning.
 class Draw {
 public:
   explicit Draw(std::mt19937_64 &random) : random(random) {}
@@ -58,7 +58,7 @@ std::string drawTensor(Draw &draw, Shapes &shapes, DType dtype) {
   if (draw.oneIn(8))
     dtype = DType(draw.of(others));
   bool isFloat = dtype >= DType::Float16;
-  // Whole numbers in order serve as indices too.
+  // Consecutive integers can also serve as indices.
   const char *generator = isFloat || draw.oneIn(2) ? "randn" : "arange";
   std::vector<int64_t> shape = shapes.next();
   std::string text = fmt::format("{}({}", generator, fmt::join(shape, ","));

@@ -1,4 +1,4 @@
-// Inputs of an op that chance makes, as texts that `--input` takes.
+// Draws random inputs of an op, in the format of `--input`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <kpkg/kpkg.hpp>
@@ -8,9 +8,11 @@
 
 namespace kpkg::command {
 
-/// Draws arguments of an op: tensors of one dtype, mostly, and of shapes that belong together: equal ones, ones with
-/// equal last extents, and ones whose extents are of a few. Whether the op takes them is for the caller to find out.
-/// Arguments among `fixed` are left out. Empty where an argument is of a type that cannot be drawn; `why` then says so.
+/// Draws arguments of an op: mostly tensors of one dtype with related shapes. These are equal, have equal last extents,
+/// or share a few extents. The caller must test whether the op accepts them.
+///
+/// Arguments in `fixed` are omitted. If an argument's type cannot be drawn, the result is empty, and `why` gives the
+/// reason.
 std::vector<std::string> drawInputs(const Op &op, DType dtype, const std::vector<std::string> &fixed,
                                     std::mt19937_64 &random, std::string &why);
 

@@ -1,4 +1,4 @@
-// Elements of host tensors as doubles, whatever their dtype.
+// Accesses elements of host tensors of any dtype as doubles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Elements.h"
 #include <bit>
@@ -19,7 +19,7 @@ template <typename T> void writeAs(void *address, double value) {
   std::memcpy(address, &narrow, sizeof narrow);
 }
 
-/// A bfloat16 is the upper half of a float.
+/// Reads a bfloat16, the upper half of a float.
 double readBFloat16(const void *address) {
   uint16_t bits;
   std::memcpy(&bits, address, sizeof bits);

@@ -1,4 +1,4 @@
-// Elements of host tensors as doubles, whatever their dtype.
+// Accesses elements of host tensors of any dtype as doubles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <functional>
@@ -6,16 +6,16 @@
 
 namespace kpkg::command {
 
-/// True for the dtypes that readElement and writeElement know: Bool, integers, Float16, BFloat16, Float32, Float64.
+/// Returns whether readElement and writeElement support the dtype: Bool, integers, Float16, BFloat16, Float32, Float64.
 bool isReadable(DType dtype);
 double readElement(DType dtype, const void *address);
-/// Rounds to nearest even; integers truncate.
+/// Writes an element, rounded to nearest even; integers are truncated.
 void writeElement(DType dtype, void *address, double value);
 
 /// Calls `visit` with the address of every element, last dimension fastest.
 void forEachElement(const Tensor &tensor, const std::function<void(void *)> &visit);
 
-/// Half a unit in the last place of 1.0: 2^-24 for Float32, 2^-8 for BFloat16; 0 for integers.
+/// Returns half a unit in the last place of 1.0: 2^-24 for Float32, 2^-8 for BFloat16; 0 for integers.
 double unitRoundoff(DType dtype);
 
 } // namespace kpkg::command

@@ -1,4 +1,4 @@
-// `kpkg explain`: the long form of a diagnostic, or how a call of an op is resolved.
+// `kpkg explain`: prints the long form of a diagnostic, or how a call of an op is resolved.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Kinds.h"
 #include "tools/kpkg/Report.h"

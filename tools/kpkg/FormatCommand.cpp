@@ -1,4 +1,4 @@
-// `kpkg fmt`: .k sources in the one layout.
+// `kpkg fmt`: formats .k sources in the canonical layout.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Inputs.h"
@@ -23,7 +23,7 @@ struct FormatOptions {
   bool check = false;
 };
 
-/// The layout of a source; nothing after a message and `code`.
+/// Returns the formatted source; nothing after a message, with `code` set.
 std::optional<std::string> formatted(const SourceFile &file, SourceManager &sources, ExitCode &code) {
   DiagnosticEngine diags;
   auto text = formatSource(file, diags);

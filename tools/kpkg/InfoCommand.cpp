@@ -1,4 +1,4 @@
-// `kpkg info`: what a package holds.
+// `kpkg info`: prints the contents of a package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include "tools/kpkg/ManifestPart.h"
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// "float32" or "64", and in objects and lists too.
+/// Returns an assignment such as "T=float32", also for objects and lists.
 std::string assigned(const std::string &name, const ManifestPart &value) {
   return fmt::format("{}={}", name, value.text("none"));
 }
@@ -32,7 +32,7 @@ uint64_t codeBytes(const std::map<std::string, uint64_t> &sizes, const ManifestP
   return found == sizes.end() ? 0 : found->second;
 }
 
-/// What GPU code needs, in words.
+/// Describes the resources of GPU code.
 void addLaunch(std::vector<std::string> &traits, const ManifestPart &launch) {
   auto add = [&](const char *key, const char *format) {
     if (uint64_t number = launch[key].number(); number > 1)
@@ -55,7 +55,7 @@ void addLaunch(std::vector<std::string> &traits, const ManifestPart &launch) {
     traits.push_back("without " + hint["hint"].text());
 }
 
-/// What is relied on of one argument, in words.
+/// Describes an instance's assumptions about one argument.
 std::string describeFact(const ManifestPart &fact, const ManifestPart &kernel) {
   std::vector<std::string> parts;
   if (fact["unit"].isThere())
@@ -71,7 +71,7 @@ std::string describeFact(const ManifestPart &fact, const ManifestPart &kernel) {
   return fmt::format("{}: {}", kernel["args"][size_t(fact["arg"].number())]["name"].text(), fmt::join(parts, " and "));
 }
 
-/// What the code needs and relies on, in words.
+/// Describes an instance's resources and assumptions.
 std::string describeInstance(const ManifestPart &manifest, const std::map<std::string, uint64_t> &sizes,
                              const ManifestPart &instance) {
   ManifestPart kernel = manifest["kernels"][size_t(instance["kernel"].number())];
@@ -96,7 +96,7 @@ void printInstances(const ManifestPart &manifest) {
     fmt::print("  {}\n", describeInstance(manifest, sizes, instance));
 }
 
-/// One line for each GPU target.
+/// Prints one line for each GPU target.
 void printGpuCode(const ManifestPart &manifest) {
   struct Total {
     size_t instances = 0, spilling = 0;
@@ -125,7 +125,7 @@ void printGpuCode(const ManifestPart &manifest) {
         target.starts_with("compute_") ? "PTX" : "machine code");
 }
 
-/// The tuning table, a line for each row.
+/// Prints the tuning table, one line per row.
 void printTuning(const Library &library) {
   auto text = library.section("tuning");
   if (!text)
@@ -185,7 +185,7 @@ void printSummary(const std::string &path, const Library &library, bool withInst
                section["compression"].text() == "none" ? "" : fmt::format(", {} stored", section["stored"].number()));
 }
 
-/// As it is in the file; what a terminal could take for a command is escaped, which is the same JSON.
+/// Returns the manifest as in the file, with characters escaped that a terminal could interpret. It is the same JSON.
 std::string manifestJson(const Library &library) {
   std::string text(library.manifest());
   bool isPlain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });

@@ -1,4 +1,4 @@
-// Parser of what `--input` takes.
+// Parses the texts of `--input`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/InputText.h"
 #include "tools/kpkg/Elements.h"
@@ -13,7 +13,7 @@ namespace kpkg::command {
 
 namespace {
 
-/// A tensor of more bytes than this is refused: a typing error, not a wish.
+/// Limit of bytes of a tensor, beyond which the text is probably a typing error.
 constexpr int64_t MaxBytes = int64_t(1) << 36;
 
 Error refuse(std::string_view text, const std::string &why) {
@@ -56,7 +56,7 @@ std::optional<DType> parseDType(std::string_view text) {
   return dtype == DType::None ? std::nullopt : std::optional(dtype);
 }
 
-/// Fills with what `generator` names; false when there is no such generator.
+/// Fills a tensor with the named generator. Returns false if there is no such generator.
 bool fill(const Tensor &tensor, std::string_view generator, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;

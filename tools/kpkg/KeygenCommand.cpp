@@ -1,4 +1,4 @@
-// `kpkg keygen`: writes a new pair of keys that packages are signed with.
+// `kpkg keygen`: writes a new key pair for signing packages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "tools/kpkg/Report.h"

@@ -1,4 +1,4 @@
-// The `kpkg` command.
+// Runs the `kpkg` command.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Commands.h"
 #include <fmt/format.h>

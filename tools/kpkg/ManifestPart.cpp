@@ -1,4 +1,4 @@
-// A part of a manifest, which may have any form.
+// Reads a part of a manifest that may have any form.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/ManifestPart.h"
 #include "compiler/diag/Render.h"

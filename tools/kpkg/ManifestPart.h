@@ -1,4 +1,4 @@
-// A part of a manifest, which may have any form.
+// Reads a part of a manifest that may have any form.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <nlohmann/json.hpp>
@@ -8,25 +8,26 @@
 
 namespace kpkg::command {
 
-/// Runtimes read only what they need of a manifest, so that a file which opens may lack anything else, or have it in
-/// another form. What is not there as expected reads as nothing; nothing throws. Refers to the JSON that it was made
-/// of.
+/// A part of a manifest that never throws. Runtimes only read the parts of a manifest that they need. The rest of a
+/// valid file may be missing or have another form, which reads as nothing here. Refers to the JSON from which it was
+/// created.
 class ManifestPart {
 public:
   explicit ManifestPart(const nlohmann::json &value) : value(&value) {}
 
   bool isThere() const { return !value->is_null(); }
-  /// A member of an object.
+  /// Returns a member of an object.
   ManifestPart operator[](const char *key) const;
-  /// An item of a list.
+  /// Returns an item of a list.
   ManifestPart operator[](size_t index) const;
-  /// Of a list; none of anything else.
+  /// Returns the items of a list; none for other values.
   std::vector<ManifestPart> items() const;
-  /// Of an object, in the order of their names, which are safe to print.
+  /// Returns the members of an object in the order of their names, which are safe to print.
   std::vector<std::pair<std::string, ManifestPart>> members() const;
-  /// The text without what would steer a terminal; what is no text in JSON's form, and nothing as `absent`.
+  /// Returns the text without terminal control sequences. Other values are converted to JSON text, and nothing to
+  /// `absent`.
   std::string text(const std::string &absent = "?") const;
-  /// A number that is not negative; else 0.
+  /// Returns a number that is not negative; else 0.
   uint64_t number() const;
   bool isTrue() const { return value->is_boolean() && value->get<bool>(); }
 

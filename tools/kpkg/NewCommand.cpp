@@ -1,4 +1,4 @@
-// `kpkg new`: a source to begin with.
+// `kpkg new`: writes a source to start from.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/Report.h"
@@ -10,7 +10,7 @@ namespace kpkg::command {
 
 namespace {
 
-/// `NAME` stands for the name; one line computes, so that there is one to replace.
+/// `NAME` is replaced by the name. Only one line computes, which users can replace.
 constexpr std::string_view kernelTemplate = R"k("""NAME: squares, element by element."""
 
 comptime BLOCK = 4096

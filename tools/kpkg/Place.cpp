@@ -1,4 +1,4 @@
-// Where a command runs calls: the host or a GPU.
+// Selects where a command runs calls: the host or a GPU.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Place.h"
 #include <charconv>
@@ -61,7 +61,7 @@ Result<Place> cudaPlace(int32_t index) {
 }
 
 std::string whyNotOn(kpkg_device device, const Op &op, const std::vector<Named> &named) {
-  // To be resolved a call needs no memory.
+  // Resolving a call needs no memory.
   std::vector<Named> described;
   for (const Named &argument : named) {
     const Tensor &tensor = argument.second.asTensor();

@@ -1,4 +1,4 @@
-// `kpkg profile`: calls an op of a package on inputs made from text, and says what its kernels took.
+// `kpkg profile`: calls an op of a package on inputs from text, and prints the times of its kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/Report.h"
@@ -21,7 +21,7 @@ struct ProfileOptions {
   std::string json;
 };
 
-/// What kpkg_profile_stop gives for the calls. One call before them loads the code.
+/// Returns the records of kpkg_profile_stop for the calls. One call before them loads the code.
 Result<std::string> record(const RequestedCall &requested, const ProfileOptions &options) {
   const Place &place = requested.place;
   auto call = [&]() -> Status {

@@ -1,4 +1,4 @@
-// "[12/48] gemm_tiles[...]" on one line of a terminal, while something takes long.
+// Shows progress such as "[12/48] gemm_tiles[...]" on one line of a terminal.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 namespace kpkg::command {
 
-/// Draws on standard error when that is a terminal, and elsewhere nothing. Wipes the line when it ends.
+/// Draws on standard error if that is a terminal, else nothing. Its destructor erases the line.
 class ProgressLine {
 public:
   ProgressLine() : isTerminal(isatty(STDERR_FILENO)) {}
@@ -17,7 +17,7 @@ public:
     if (drawn)
       fmt::print(stderr, "\r\033[K");
   }
-  /// Null where nothing would be drawn.
+  /// Returns null if nothing would be drawn.
   std::function<void(size_t done, size_t total, const std::string &what)> callback() {
     if (!isTerminal)
       return nullptr;

@@ -1,4 +1,4 @@
-// How the commands report failures of the runtime and describe tensors.
+// Reports failures of the runtime, and describes tensors, for all commands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Report.h"
 #include "compiler/diag/Render.h"

@@ -1,4 +1,4 @@
-// How the commands report failures of the runtime and describe tensors.
+// Reports failures of the runtime, and describes tensors, for all commands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/format/KeyFiles.h"
@@ -8,19 +8,19 @@
 
 namespace kpkg::command {
 
-/// Prints "kpkg: error: ..." to stderr and gives the exit code that fits the error.
+/// Prints "kpkg: error: ..." to stderr and returns the exit code for the error.
 ExitCode report(const Error &error);
 
-/// Opens a package; of what is a source instead, the error says to build it.
+/// Opens a package. For a source file, the error says to build it.
 Result<Library> openPackage(const std::string &path);
 
-/// Public keys, each by its digits or its file.
+/// Reads public keys, each from its digits or its file.
 Result<std::vector<format::PublicKey>> readPublicKeys(const std::vector<std::string> &texts);
 
-/// Each line without what would steer a terminal: names in it may come from a package.
+/// Returns each line without terminal control sequences: names in it may come from a package.
 std::string printableLines(const std::string &text);
 
-/// "float32 [1024, 1024]", with strides where they are not the dense ones.
+/// Returns "float32 [1024, 1024]", with strides unless they are dense.
 std::string describe(const Tensor &tensor);
 
 /// The largest difference of two tensors of one shape, and the largest magnitude of the second.
@@ -29,7 +29,7 @@ struct Difference {
   double scale = 0;
   /// NaN or infinity on one side only.
   bool classMismatch = false;
-  /// At most `limit` times `scale`.
+  /// Returns whether the difference is at most `limit` times `scale`.
   bool within(double limit) const;
 };
 Difference compare(const Tensor &actual, const Tensor &expected);

@@ -1,4 +1,4 @@
-// The call of an op that a command line asks for.
+// Prepares the call of an op that a command line requests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/RequestedCall.h"
 #include "tools/kpkg/InputText.h"

@@ -1,4 +1,4 @@
-// The call of an op that a command line asks for: package, op, arguments and the place where it runs.
+// Prepares the call of an op that a command line requests: package, op, arguments and place.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/Place.h"
@@ -9,11 +9,11 @@ namespace kpkg::command {
 
 struct CallRequest {
   std::string package, op;
-  /// As `--input` takes them.
+  /// In the format of `--input`.
   std::vector<std::string> inputs;
-  /// As `--device` takes it.
+  /// In the format of `--device`.
   std::string device;
-  /// Of random inputs without one of their own.
+  /// For random inputs without a seed.
   uint64_t seed = 0;
 };
 
@@ -23,12 +23,12 @@ struct RequestedCall {
   Place place;
   /// The arguments on the host.
   std::vector<Named> given;
-  /// The same ones at the place.
+  /// The arguments at the place.
   std::vector<Named> placed;
 
-  /// Opens the package, makes the arguments and moves them to where the call runs; the first error.
+  /// Opens the package, creates the arguments, and moves them to the call's place. Returns the first error.
   static Result<RequestedCall> prepare(const CallRequest &request);
-  /// "CPU (x86-64-v3, 2 threads)", and why there where nobody asked for it.
+  /// Returns "CPU (x86-64-v3, 2 threads)", with the reason for the place if it was not requested.
   std::string placeText() const { return place.name + (place.why.empty() ? "" : "; " + place.why); }
 };
 

@@ -1,4 +1,4 @@
-// `kpkg run`: calls an op of a package on inputs made from text; checks it, times it, says what ran and why.
+// `kpkg run`: calls an op of a package on inputs from text, checks and times it, and explains what ran.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Agreement.h"
 #include "tools/kpkg/Report.h"
@@ -20,8 +20,8 @@ struct RunOptions {
   int repeats = 20;
 };
 
-/// The reference's results must agree with the op's. It runs where the op ran, or on the host when it has no code for
-/// there.
+/// Checks that the reference's results agree with the op's. The reference runs at the op's place, or on the host if it
+/// has no code there.
 ExitCode checkAgainstReference(const Library &library, const Op &op, const Place &place,
                                const std::vector<Named> &named, const std::vector<Tensor> &results) {
   if (!*op.info().reference) {
@@ -60,7 +60,7 @@ ExitCode checkAgainstReference(const Library &library, const Op &op, const Place
   return code;
 }
 
-/// GFLOP/s and GB/s by the package's own estimates, where it has them.
+/// Prints GFLOP/s and GB/s by the package's estimates, if it has them.
 void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
   auto text = op.explain({}, named, KPKG_JSON);
   if (!text)
@@ -72,7 +72,7 @@ void printRates(const Op &op, const std::vector<Named> &named, double seconds) {
     fmt::print("traffic   {:.1f} GB/s ({:.4g} MB between kernels and memory)\n", bytes / seconds * 1e-9, bytes * 1e-6);
 }
 
-/// As kpkg bench times a call, so that both give one time.
+/// Times a call like kpkg bench, so that both report the same time.
 ExitCode printTime(const Op &op, const Place &place, const std::vector<Named> &named, int repeats) {
   auto call = bench::RepeatedCall::prepare(place, op, named);
   if (!call)
@@ -88,7 +88,7 @@ ExitCode printTime(const Op &op, const Place &place, const std::vector<Named> &n
   return Success;
 }
 
-/// The resolution without the instances that were not taken for reasons that no one asks about.
+/// Returns the resolution without instances that were rejected for uninteresting reasons.
 std::string summarize(const std::string &explanation) {
   std::istringstream lines(explanation);
   std::string summary;

@@ -24,7 +24,7 @@ ExitCode sign(const SignOptions &options) {
   auto bytes = format::withSignature(*reader, *key);
   if (!bytes)
     return report(bytes.error());
-  // Whoever signs says that the package can be used, so it has to open.
+  // A signature states that the package is usable, so it must open.
   if (auto opened = Library::openMemory(*bytes, options.package); !opened)
     return report(opened.error());
   const std::string &path = options.output.empty() ? options.package : options.output;

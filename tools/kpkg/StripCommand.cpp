@@ -1,4 +1,4 @@
-// `kpkg strip`, `kpkg split` and `kpkg merge`: packages with less in them, one for each target, and all in one again.
+// `kpkg strip`, `kpkg split` and `kpkg merge`: remove sections, split a package by target, and merge packages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/edit/EditedPackage.h"
@@ -24,7 +24,7 @@ ExitCode strip(const StripOptions &options) {
   auto package = edit::OpenedPackage::open(options.package);
   if (!package)
     return report(package.error());
-  // The IR says what the sources say.
+  // The IR contains the information of the sources.
   std::set<std::string> kinds;
   if (options.sources)
     kinds = {"ir", "source"};
@@ -46,7 +46,7 @@ ExitCode split(const StripOptions &options) {
     auto bytes = edit::reduced(*package, {}, {target});
     if (!bytes)
       return report(bytes.error());
-    // Part of a file's name, and out of a file that may say anything.
+    // The target becomes part of a file name, but its text is not trusted.
     if (target.find('/') != target.npos) {
       fmt::print(stderr, "kpkg: error: '{}' is no target\n", printableLines(target));
       return InputRefused;

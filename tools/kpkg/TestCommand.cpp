@@ -1,4 +1,4 @@
-// `kpkg test`: builds sources for this CPU and compares their ops with their references on drawn inputs.
+// `kpkg test`: builds sources for this CPU, and compares their ops with their references on drawn inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
@@ -26,13 +26,13 @@ struct TestOptions {
   uint64_t seed = 0;
 };
 
-/// Draws for a dtype, after which the op is taken not to have it.
+/// Limit of draws for a dtype, after which the op is assumed not to support it.
 constexpr int mostDraws = 400;
 
 constexpr DType dtypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8,
                             DType::Int16,   DType::Int32,   DType::Int64,   DType::UInt8,    DType::Bool};
 
-/// A package in memory; nothing after a message and `code`.
+/// Returns a package in memory; nothing after a message, with `code` set.
 std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &code) {
   compiler::SourceManager sources;
   compiler::DiagnosticEngine diags;
@@ -52,7 +52,7 @@ std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &c
 struct OpReport {
   int failures = 0;
   int tested = 0;
-  /// Why the last inputs were not taken.
+  /// Why the last inputs were refused.
   std::string refusal;
 };
 
@@ -101,7 +101,7 @@ private:
         continue;
       }
       auto actual = outcome(op, inputs, place);
-      if (!actual) { // no instance for it, which shapes alone do not say
+      if (!actual) { // no instance for it, which shape inference does not detect
         refuse(actual.error());
         continue;
       }

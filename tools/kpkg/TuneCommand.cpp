@@ -1,4 +1,4 @@
-// `kpkg tune`: measures the alternatives of kernels on this machine and keeps the fastest in the package's tuning
+// `kpkg tune`: measures the alternatives of kernels on this machine, and stores the fastest in the package's tuning
 // table.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
@@ -30,7 +30,7 @@ struct TuneOptions {
   std::string rows;
 };
 
-/// The launches of a call that have alternatives.
+/// Returns the launches of a call that have alternatives.
 Result<json> tunedLaunches(const Op &op, const std::vector<Named> &named) {
   auto text = op.explain({}, named, KPKG_JSON);
   if (!text)
@@ -42,7 +42,7 @@ Result<json> tunedLaunches(const Op &op, const std::vector<Named> &named) {
   return launches;
 }
 
-/// `config`, and these values for the kernel.
+/// Returns `config` with these values for the kernel.
 KernelConfig pinned(KernelConfig config, const std::string &kernel, const json &values) {
   KernelConfig::Values pins;
   for (const auto &[name, value] : values.items())
@@ -51,9 +51,9 @@ KernelConfig pinned(KernelConfig config, const std::string &kernel, const json &
   return config;
 }
 
-/// The op with nothing but what `config` allows.
+/// Returns the op restricted to the instances that `config` allows.
 Result<Op> restricted(const Library &library, const std::string &name, const KernelConfig &config) {
-  Registry registry; // which the op keeps
+  Registry registry; // kept alive by the op
   Status status = registry.add(library);
   if (status)
     status = registry.restrict(name, config);
@@ -86,7 +86,7 @@ Status tuneCall(const Place &place, const Library &library, const Op &op, const 
   auto launches = tunedLaunches(op, named);
   if (!launches)
     return launches.error();
-  KernelConfig config; // of the kernels that are done
+  KernelConfig config; // for the finished kernels
   std::set<std::string> kernels;
   for (const json &launch : *launches)
     kernels.insert(launch["kernel"]);
@@ -158,7 +158,7 @@ ExitCode run(const TuneOptions &options) {
     if (!there)
       return report(there.error());
     fmt::print("{}{}\n", op->name(), inputs);
-    // What one call does not need of its share, the others get.
+    // Distributes the unused time of a call to the remaining calls.
     double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     double share = std::max(options.budget - spent, 0.0) / double(points->size() - i);
     if (Status status = tuneCall(*place, *library, *op, *there, {share, options.seed}, *rows, found); !status)

@@ -1,4 +1,4 @@
-// `kpkg verify`: checks who signed a package, that it is whole, and that its instances compute what its references do.
+// `kpkg verify`: checks a package's signers and integrity, and its instances against their references.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "runtime/format/Reader.h"
@@ -19,7 +19,7 @@ struct VerifyOptions {
   verify::CheckOptions check;
 };
 
-/// One of the keys must have signed; without keys, says who did.
+/// Checks that one of the keys has signed; without keys, prints the signers.
 Status checkSigners(const format::Reader &reader, const std::vector<format::PublicKey> &keys) {
   if (!keys.empty())
     if (Status status = reader.checkSignature(keys); !status)
@@ -41,7 +41,7 @@ ExitCode run(const VerifyOptions &options) {
   auto keys = readPublicKeys(options.signedBy);
   if (!keys)
     return report(keys.error());
-  // Read once: what runs is what was checked, whatever becomes of the file.
+  // Read once, so that the checked bytes run, even if the file changes.
   auto file = format::WholeFile::open(options.package);
   auto reader = file ? format::Reader::fromMemory(file->bytes(), options.package) : file.error();
   if (!reader)

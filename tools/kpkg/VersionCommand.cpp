@@ -1,4 +1,4 @@
-// `kpkg version`: the versions that decide what a package holds.
+// `kpkg version`: prints the versions that determine a package's contents.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/Commands.h"
 #include "llvm/Config/llvm-config.h"

@@ -27,10 +27,10 @@ struct WatchOptions {
   int count = 0;
 };
 
-/// Long enough to cost nothing, short enough for a person not to wait.
+/// Long enough to cost nothing, and short enough not to be noticed.
 constexpr std::chrono::milliseconds interval(200);
 
-/// The text of a file; nothing when it cannot be read.
+/// Returns the text of a file; nothing if it cannot be read.
 std::optional<std::string> textOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -38,7 +38,7 @@ std::optional<std::string> textOf(const std::string &path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-/// The files of a check with the texts that it read.
+/// The files of a check with the texts that were read.
 class Watched {
 public:
   void remember(const compiler::CompileOptions &options, const compiler::SourceManager &sources) {
@@ -51,7 +51,7 @@ public:
         files[sources.file(id).path()].text = std::string(sources.file(id).text());
   }
 
-  /// Reads a file only where its time or size has changed.
+  /// Reads a file only if its time or size has changed.
   bool hasChanged(const compiler::CompileOptions &options) {
     if (namedFiles(options) != inputs)
       return true;
@@ -71,12 +71,12 @@ private:
   using Stamp = std::pair<std::filesystem::file_time_type, uintmax_t>;
   struct File {
     std::optional<std::string> text;
-    std::optional<Stamp> stamp; // none yet: a change during the check is seen too
+    std::optional<Stamp> stamp; // unset at first, so that a change during the check is noticed
   };
   std::map<std::string, File> files;
   std::vector<std::string> inputs;
 
-  /// The sources that the command line stands for; the names themselves where some do not exist.
+  /// Returns the sources that the command line names; the names themselves if some do not exist.
   static std::vector<std::string> namedFiles(const compiler::CompileOptions &options) {
     auto paths = compiler::findSources(options.inputs);
     if (paths)
@@ -86,7 +86,7 @@ private:
   }
 };
 
-/// One check, with what it has to say; whether there was no error.
+/// Checks once, prints the results, and returns whether there was no error.
 bool checkOnce(const WatchOptions &options, Watched &watched) {
   auto start = std::chrono::steady_clock::now();
   compiler::SourceManager sources;

@@ -1,7 +1,7 @@
 """Scaffolds the most frequent additions: `tools/dev new op NAME`, `tools/dev new pass FOLDER NAME`.
 
-The files come from the templates in `op/` and `pass/`. What they make builds and passes as it is: an op that squares, a
-pass that drops additions of zero. `test/python/test_scaffold.py` runs both.
+The files come from the templates in `op/` and `pass/`. The results build and pass their tests unchanged: an op that
+squares, a pass that drops additions of zero. `test/python/test_scaffold.py` runs both.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,13 +18,13 @@ ROOT = TEMPLATES.parents[1]
 
 
 def filled(template: str, words: Mapping[str, str]) -> str:
-    """The template's text with each key of `words` replaced."""
+    """Returns the template's text with each key of `words` replaced."""
     text = (TEMPLATES / template).read_text()
     return re.sub("|".join(sorted(words, key=len, reverse=True)), lambda found: words[found.group()], text)
 
 
 def write(files: Mapping[Path, str]) -> None:
-    """Writes new files, all or none: a file that exists is never replaced."""
+    """Writes all new files or none. Existing files are never replaced."""
     for path in files:
         if path.exists():
             sys.exit(f"{path.relative_to(ROOT)} exists already")
@@ -66,7 +66,7 @@ def with_source(text: str, source: str) -> str | None:
 
 
 def new_pass(folder: str, name: str) -> None:
-    """`folder` is the pass's, such as dialect/tile/transforms; it or its parent has the Passes.td.
+    """Adds a pass. `folder` is its folder, such as dialect/tile/transforms; it or its parent has the Passes.td.
 
     `name` is CamelCase.
     """

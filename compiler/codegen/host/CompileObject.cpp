@@ -1,4 +1,4 @@
-// LLVM dialect to a relocatable object, through LLVM's optimiser and code generator.
+// Compiles the LLVM dialect to a relocatable object with LLVM's optimiser and code generator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/host/HostCode.h"
 #include "dialect/lower/cpu/LowerCpu.h"
@@ -60,7 +60,8 @@ Expected<std::unique_ptr<TargetMachine>> makeTargetMachine(const lower::cpu::Cpu
                                                                         Reloc::PIC_, CodeModel::Small, level));
 }
 
-/// Code for the target's whole instruction set, which never calls the C library: the object must stand alone.
+/// Enables the target's whole instruction set, and prevents calls of the C library, because the object must stand
+/// alone.
 void setFunctionAttributes(Module &module, const lower::cpu::CpuTarget &target) {
   for (Function &function : module) {
     if (function.isDeclaration())
@@ -111,7 +112,7 @@ std::vector<std::string> strings(mlir::Operation *op, StringRef name) {
   return texts;
 }
 
-/// The entries that the lowering has marked.
+/// Returns the entries that the lowering has marked.
 std::vector<HostKernel> kernelsOf(mlir::ModuleOp module) {
   std::vector<HostKernel> kernels;
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {

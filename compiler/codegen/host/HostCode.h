@@ -1,4 +1,4 @@
-// Machine code for CPUs: functions in the LLVM dialect to objects, objects to what the runtime loads.
+// Generates machine code for CPUs: functions in the LLVM dialect to objects, and objects to a loadable shared object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/lower/cpu/CpuTarget.h"
@@ -9,7 +9,7 @@
 
 namespace kpkg::compiler {
 
-/// What the runtime must know of a kernel's entry.
+/// Properties of a kernel's entry that the runtime needs.
 struct HostKernel {
   std::string symbol;
   int64_t scratchBytes = 0;
@@ -24,17 +24,18 @@ struct HostObject {
   std::vector<HostKernel> kernels;
 };
 
-/// Compiles a module that lower::cpu::lowerToLLVM made, at optimisation level 0 to 3. Threads may call it at the same
-/// time, each with a module of its own context.
+/// Compiles a module from lower::cpu::lowerToLLVM, at optimisation level 0 to 3. Threads may call it concurrently, each
+/// with a module of its own context.
 llvm::Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::CpuTarget &target,
                                            unsigned optLevel);
 
-/// The optimised LLVM IR of the same, as text.
+/// Returns the optimised LLVM IR of the module, as text.
 llvm::Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower::cpu::CpuTarget &target,
                                               unsigned optLevel);
 
-/// Links the objects into one shared object that is position independent, needs no other library, no relocation and no
-/// initialiser at load time, and exports its kernels' entries. An error names the symbols that are missing. Calls are
+/// Links the objects into one position-independent shared object that exports its kernels' entries.
+///
+/// It needs no other library, no relocation and no initialiser at load time. Errors name missing symbols. Calls are
 /// serialised.
 llvm::Expected<std::string> linkObjects(llvm::ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target);
 

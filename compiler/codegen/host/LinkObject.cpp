@@ -1,4 +1,4 @@
-// Objects to one shared object that stands alone, by lld.
+// Links objects with lld into one shared object that stands alone.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/host/HostCode.h"
 #include "compiler/codegen/temporary/TemporaryFolder.h"
@@ -16,7 +16,8 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// The runtime's loader maps segments and looks symbols up; it does nothing else. So nothing else may be needed.
+/// Checks that the object needs nothing but mapped segments and symbol lookup, because the runtime's loader does
+/// nothing else.
 Error checkStandsAlone(StringRef bytes) {
   auto file = object::ELFFile<object::ELF64LE>::create(bytes);
   if (!file)
@@ -65,7 +66,7 @@ Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu
   if (!exports)
     return exports.takeError();
 
-  // 64 KB pages are the largest that a Linux kernel of these architectures uses.
+  // 64 KB pages are the largest of Linux kernels for these architectures.
   std::vector<std::string> arguments = {"ld.lld",
                                         "-shared",
                                         "-Bsymbolic",

@@ -1,4 +1,4 @@
-// Whether an assembler's output is what it was asked for.
+// Checks an assembler's output against its input.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/CheckCubin.h"
 #include "llvm/ADT/StringSet.h"
@@ -10,7 +10,7 @@ namespace kpkg::compiler {
 
 using Elf = object::ELFFile<object::ELF64LE>;
 
-/// The functions that have code in `file`.
+/// Returns the functions that have code in `file`.
 static Expected<StringSet<>> definedFunctions(const Elf &file) {
   StringSet<> names;
   auto sections = file.sections();

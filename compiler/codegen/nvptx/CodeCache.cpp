@@ -1,4 +1,4 @@
-// Assembled code by content, on disk, shared by processes.
+// Caches assembled code on disk by content, shared by processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/CodeCache.h"
 #include "llvm/ADT/StringExtras.h"
@@ -42,7 +42,7 @@ static std::string pathOf(StringRef folder, StringRef key) {
   return std::string(path);
 }
 
-/// A file is the digest of its content, then the content.
+/// Returns the digest. A file is the digest of its content, then the content.
 static std::string digestOf(StringRef content) { return CodeCache::keyOf({content}); }
 
 std::optional<std::string> CodeCache::read(StringRef key) const {

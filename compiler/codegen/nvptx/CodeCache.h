@@ -1,4 +1,4 @@
-// Assembled code by content, on disk, shared by processes.
+// Caches assembled code on disk by content, shared by processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
@@ -8,16 +8,17 @@
 
 namespace kpkg::compiler {
 
-/// Files named by the SHA-256 of what went in. A file is written under another name and renamed, so a reader sees all
-/// of it or nothing; a damaged one counts as absent. Whatever fails on the disk costs time, never the build.
+/// Files named by the SHA-256 of the inputs. A file is written under a temporary name and renamed, so that readers see
+/// all of it or nothing. A damaged file counts as absent. Disk errors cost time, but never fail the build.
 class CodeCache {
 public:
-  /// In KPKG_CACHE_DIR, else XDG_CACHE_HOME/kpkg, else ~/.cache/kpkg. An empty KPKG_CACHE_DIR keeps nothing.
+  /// Returns the cache in KPKG_CACHE_DIR, else XDG_CACHE_HOME/kpkg, else ~/.cache/kpkg. An empty KPKG_CACHE_DIR
+  /// disables it.
   static CodeCache fromEnvironment();
-  /// In `folder`; empty: keeps nothing.
+  /// Creates a cache in `folder`; an empty path disables it.
   explicit CodeCache(std::string folder) : folder(std::move(folder)) {}
 
-  /// Empty: nothing is kept.
+  /// Returns the folder; empty if the cache is disabled.
   const std::string &path() const { return folder; }
   static std::string keyOf(llvm::ArrayRef<llvm::StringRef> inputs);
   std::optional<std::string> read(llvm::StringRef key) const;

@@ -1,4 +1,4 @@
-// Machine code of GPUs as text, by the toolkit's disassembler.
+// Prints machine code of GPUs with the CUDA toolkit's disassembler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Tool.h"

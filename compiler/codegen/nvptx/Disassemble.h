@@ -1,14 +1,15 @@
-// Machine code of GPUs as text, by the toolkit's disassembler.
+// Prints machine code of GPUs with the CUDA toolkit's disassembler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/Support/Error.h"
 
 namespace kpkg::compiler {
 
-/// The path of nvdisasm or cuobjdump: KPKG_NVDISASM, else where findTool() looks. The error says how to get one.
+/// Returns the path of nvdisasm or cuobjdump: KPKG_NVDISASM, else the result of findTool(). The error says how to
+/// install one.
 llvm::Expected<std::string> findDisassembler();
 
-/// SASS of a cubin.
+/// Returns the SASS of a cubin.
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin);
 
 } // namespace kpkg::compiler

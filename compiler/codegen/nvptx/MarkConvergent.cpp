@@ -1,4 +1,4 @@
-// LLVM pass: inline assembly that synchronises threads is convergent.
+// LLVM pass that marks inline assembly with thread synchronisation as convergent.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/MarkConvergent.h"
 #include "llvm/IR/InlineAsm.h"

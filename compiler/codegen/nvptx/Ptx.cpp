@@ -1,4 +1,4 @@
-// GPU modules to PTX, through LLVM's optimiser and its NVPTX code generator.
+// Compiles GPU modules to PTX with LLVM's optimiser and its NVPTX code generator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/MarkConvergent.h"
@@ -31,11 +31,13 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// The PTX version that LLVM 22 writes at most; sm_90a alone would give 8.0, which lacks forms that the lowering uses.
+/// The newest PTX version that LLVM 22 writes. sm_90a alone would select 8.0, which lacks instructions that the
+/// lowering uses.
 constexpr StringLiteral Features = "+ptx90";
 
-/// Shared memory has 32-bit addresses: half the registers for pointers into it. Only an option of the command line says
-/// so, and lld, which links the CPU's code in this process, resets all of them: it is set before each use.
+/// Selects 32-bit addresses for shared memory, which halves the registers for such pointers. LLVM has only a
+/// command-line option for this. This option is set before each use, because lld, which links the CPU code in this
+/// process, resets all options.
 void useShortPointers() {
   static std::mutex lock;
   std::lock_guard<std::mutex> guard(lock);
@@ -45,7 +47,7 @@ void useShortPointers() {
     found->second->addOccurrence(1, name, "true");
 }
 
-/// Leaves out what takes a fifth of code generation and changes nothing: kernels address memory by a base and
+/// Skips a pass that takes a fifth of code generation without effect, because kernels address memory by a base and
 /// constants.
 class UsefulPasses : public OptPassGate {
 public:
@@ -71,7 +73,7 @@ Expected<std::unique_ptr<TargetMachine>> makeTargetMachine(StringRef chip, unsig
   const Target *target = TargetRegistry::lookupTarget(triple, reason);
   if (!target)
     return createStringError("this build of LLVM has no NVPTX target: %s", reason.c_str());
-  // More of it numbers values twice again, to the same PTX.
+  // A higher level repeats value numbering twice, with the same PTX.
   auto level = optLevel == 0 ? CodeGenOptLevel::None : CodeGenOptLevel::Default;
   return std::unique_ptr<TargetMachine>(
       target->createTargetMachine(triple, chip, Features, TargetOptions(), std::nullopt, std::nullopt, level));
@@ -79,7 +81,7 @@ Expected<std::unique_ptr<TargetMachine>> makeTargetMachine(StringRef chip, unsig
 
 void optimize(Module &module, TargetMachine &machine, unsigned optLevel) {
   PipelineTuningOptions tuning;
-  // The lowering has chosen the widths of accesses; packed arithmetic is written as vectors of two.
+  // The lowering has chosen the widths of accesses, and writes packed arithmetic as vectors of two.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   PassBuilder builder(&machine, tuning);
@@ -108,7 +110,7 @@ Expected<std::unique_ptr<Module>> translate(mlir::Operation *module, LLVMContext
   mlir::registerLLVMDialectTranslation(mlirContext);
   mlir::registerGPUDialectTranslation(mlirContext);
   mlir::registerNVVMDialectTranslation(mlirContext);
-  // Instructions of the NVVM dialect for which LLVM has no intrinsic, such as wgmma.mma_async, become PTX.
+  // Converts NVVM instructions without an LLVM intrinsic, such as wgmma.mma_async, to PTX.
   mlir::PassManager passes(&mlirContext, module->getName().getStringRef());
   passes.addPass(mlir::createConvertNVVMToLLVMPass());
   if (failed(passes.run(module)))

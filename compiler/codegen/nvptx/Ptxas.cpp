@@ -15,7 +15,7 @@ namespace kpkg::compiler {
 char NoPtxas::ID = 0;
 
 Expected<Ptxas> Ptxas::at(StringRef path) {
-  constexpr unsigned patience = 10; // seconds; it takes some hundredths of one
+  constexpr unsigned patience = 10; // seconds; it normally takes some hundredths of a second
   ToolOutcome outcome = runTool(path, {"--version"}, patience);
   StringRef text = outcome.output;
   size_t start = text.find(", V");
@@ -42,7 +42,7 @@ Expected<Ptxas> Ptxas::find() {
       "`pip install nvidia-cuda-nvcc` installs one");
 }
 
-/// A cache entry: the report's length, the report, the code.
+/// Packs a cache entry: the report's length, the report, the code.
 static std::string packEntry(StringRef report, StringRef code) {
   return std::to_string(report.size()) + "\n" + report.str() + code.str();
 }
@@ -64,7 +64,7 @@ Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip, Effort effort) co
       Error wrong = checkCubin(cubin->bytes, ptx);
       if (!wrong)
         return std::move(*cubin);
-      consumeError(std::move(wrong)); // it is assembled again
+      consumeError(std::move(wrong)); // assembles it again
     }
 
   auto folder = TemporaryFolder::create();

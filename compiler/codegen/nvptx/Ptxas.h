@@ -1,4 +1,4 @@
-// PTX to machine code by NVIDIA's assembler, run as a child process.
+// Assembles PTX to machine code with NVIDIA's ptxas, run as a child process.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/nvptx/PtxasReport.h"
@@ -11,32 +11,34 @@ struct Cubin {
   PtxasReport report;
 };
 
-/// No ptxas is installed, which is not an error of one that is.
+/// Error: no ptxas is installed. Errors of an installed ptxas have other types.
 class NoPtxas : public llvm::ErrorInfo<NoPtxas, llvm::StringError> {
 public:
   explicit NoPtxas(const std::string &message) : ErrorInfo(message, llvm::inconvertibleErrorCode()) {}
   static char ID;
 };
 
-/// An installed ptxas. Cheap to copy; threads may use it at the same time.
+/// An installed ptxas. Cheap to copy; threads may use it concurrently.
 class Ptxas {
 public:
-  /// How long to look for good code.
+  /// How much time ptxas spends on optimisation.
   enum class Effort { Most, Less, Least };
 
-  /// Looks at KPKG_PTXAS, then where findTool() does. The error is NoPtxas, and says where it looked, or of the one
-  /// that was found.
+  /// Finds ptxas by KPKG_PTXAS, else by findTool(). The error is NoPtxas with the searched places, or an error of the
+  /// ptxas that was found.
   static llvm::Expected<Ptxas> find();
-  /// The one at `path`, which must be able to say its version.
+  /// Returns the ptxas at `path`, which must report its version.
   static llvm::Expected<Ptxas> at(llvm::StringRef path);
 
   const std::string &path() const { return program; }
   /// "13.0.88"
   const std::string &version() const { return versionText; }
 
-  /// Machine code for `chip` ("sm_90a"). Results are kept by content under KPKG_CACHE_DIR (default: the user's cache
-  /// folder; empty: nowhere) once they are seen to have the kernels. The error has what ptxas said; a chip that this
-  /// version does not know is named as such. It is a ToolFailed where ptxas cannot be run or writes something else.
+  /// Returns machine code for `chip` ("sm_90a"). Results with all kernels are cached by content in KPKG_CACHE_DIR
+  /// (default: the user's cache folder; empty: no cache).
+  ///
+  /// The error has the messages of ptxas, and names a chip that this version does not know. It is ToolFailed if ptxas
+  /// cannot be run or writes something else.
   llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef chip, Effort effort = Effort::Most) const;
 
 private:

@@ -1,4 +1,4 @@
-// Reads the output of `ptxas -v`.
+// Parses the output of `ptxas -v`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/PtxasReport.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,7 +8,8 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
-/// The number before `unit` in a text such as "Used 32 registers, used 1 barriers, 64 bytes smem"; 0 without one.
+/// Returns the number before `unit` in a text such as "Used 32 registers, used 1 barriers, 64 bytes smem"; 0 without
+/// one.
 static unsigned numberBefore(StringRef text, StringRef unit) {
   size_t at = text.find(unit);
   if (at == StringRef::npos)
@@ -43,7 +44,7 @@ PtxasReport parsePtxasReport(StringRef text) {
         kernel.barriers = numberBefore(message, " barriers");
         kernel.sharedBytes = numberBefore(message, " bytes smem");
       } else if (message.starts_with("(C"))
-        report.warnings.push_back(line.trim().str()); // "info" that tells of serialised or injected instructions
+        report.warnings.push_back(line.trim().str()); // "info" about serialised or injected instructions
     } else if (line.contains("bytes stack frame") && !report.kernels.empty()) {
       KernelReport &kernel = report.kernels.back();
       kernel.stackBytes = numberBefore(line, " bytes stack frame");

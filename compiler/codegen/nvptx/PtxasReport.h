@@ -1,4 +1,4 @@
-// What ptxas says about the kernels that it assembled.
+// Declares the report of ptxas about assembled kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/ADT/StringRef.h"
@@ -11,28 +11,28 @@ namespace kpkg::compiler {
 struct KernelReport {
   std::string symbol;
   unsigned registers = 0;
-  /// Bytes per thread in local memory: the whole frame, and what of it spilled registers store and load.
+  /// Bytes per thread in local memory: the whole frame, and the bytes that spills store and load.
   unsigned stackBytes = 0;
   unsigned spillStores = 0;
   unsigned spillLoads = 0;
-  /// Static shared memory; dynamic shared memory is the launch's.
+  /// Static shared memory. Launches set the size of dynamic shared memory.
   unsigned sharedBytes = 0;
   unsigned barriers = 0;
 };
 
 struct PtxasReport {
   std::vector<KernelReport> kernels;
-  /// Every line that is neither information nor progress, as ptxas wrote it.
+  /// Every line that is neither information nor progress, verbatim.
   std::vector<std::string> warnings;
 
   const KernelReport *find(llvm::StringRef symbol) const;
 };
 
-/// Reads the output of `ptxas -v` (CUDA 13).
+/// Parses the output of `ptxas -v` (CUDA 13).
 PtxasReport parsePtxasReport(llvm::StringRef text);
 
-/// Why this code must not be used: registers that spill, a stack frame, wgmma that ptxas serialised, setmaxnreg that it
-/// ignored, and any other warning. Empty when it is as fast as it was written.
+/// Returns why this code must not be used: register spills, a stack frame, serialised wgmma, ignored setmaxnreg, and
+/// any other warning. Empty for code without these problems.
 std::vector<std::string> lint(const PtxasReport &report);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// Programs of a CUDA toolkit, run as child processes.
+// Runs programs of a CUDA toolkit as child processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Tool.h"
 #include "llvm/ADT/STLExtras.h"
@@ -25,7 +25,8 @@ std::string joined(StringRef folder, std::initializer_list<StringRef> parts) {
   return std::string(path);
 }
 
-/// In the packages of the Python environment `prefix`, as PyPI's nvidia-cuda-nvcc and Triton install it; or empty.
+/// Returns the path of a tool in the packages of the Python environment `prefix`, as PyPI's nvidia-cuda-nvcc and Triton
+/// install it; or an empty string.
 std::string inPythonEnvironment(StringRef prefix, StringRef name) {
   std::error_code error;
   for (sys::fs::directory_iterator python(joined(prefix, {"lib"}), error), end; !error && python != end;
@@ -46,7 +47,7 @@ std::string inPythonEnvironment(StringRef prefix, StringRef name) {
   return "";
 }
 
-/// The folder above the one that a program lies in.
+/// Returns the parent of a program's folder.
 std::string prefixOf(StringRef program) { return sys::path::parent_path(sys::path::parent_path(program)).str(); }
 
 } // namespace
@@ -85,7 +86,7 @@ std::string findTool(StringRef name) {
     prefixes.push_back(*environment);
   if (auto python = sys::findProgramByName("python3"))
     prefixes.push_back(prefixOf(*python));
-  // The command itself may lie in an environment's bin folder.
+  // The command itself may be in an environment's bin folder.
   prefixes.push_back(prefixOf(sys::fs::getMainExecutable(nullptr, nullptr)));
   for (StringRef prefix : prefixes)
     if (std::string path = inPythonEnvironment(prefix, name); !path.empty())

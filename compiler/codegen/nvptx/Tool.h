@@ -1,4 +1,4 @@
-// Programs of a CUDA toolkit, run as child processes.
+// Runs programs of a CUDA toolkit as child processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
@@ -10,23 +10,24 @@ namespace kpkg::compiler {
 
 struct ToolOutcome {
   int code = 0;
-  std::string output;  ///< what it wrote to both of its streams
-  std::string failure; ///< why it could not run at all
+  std::string output;  ///< both of its output streams
+  std::string failure; ///< why it could not run
 };
 
-/// A tool cannot be run, or does not do what it is for: nothing that the source could change.
+/// Error: a tool cannot be run, or does not work. No change of the source could fix it.
 class ToolFailed : public llvm::ErrorInfo<ToolFailed, llvm::StringError> {
 public:
   explicit ToolFailed(const std::string &message) : ErrorInfo(message, llvm::inconvertibleErrorCode()) {}
   static char ID;
 };
 
-/// Runs `program`, without a shell; gives up after `seconds`.
+/// Runs `program` without a shell; gives up after `seconds`.
 ToolOutcome runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments, unsigned seconds = 600);
 
-/// The path of an installed tool, or empty. Looks at CUDA_HOME and CUDA_PATH, PATH, /usr/local/cuda, then at what
-/// PyPI's nvidia packages and Triton have put into the active Python environment, that of `python3`, and the command's
-/// own.
+/// Returns the path of an installed tool, or an empty string.
+///
+/// It searches CUDA_HOME and CUDA_PATH, PATH and /usr/local/cuda. Then it searches PyPI's nvidia packages and Triton in
+/// three Python environments: the active one, that of `python3`, and the command's own.
 std::string findTool(llvm::StringRef name);
 
 } // namespace kpkg::compiler

@@ -1,4 +1,4 @@
-// A folder for the files of a tool's run.
+// Creates a folder for the files of a tool's run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/temporary/TemporaryFolder.h"
 #include "llvm/ADT/SmallString.h"
@@ -40,7 +40,7 @@ Expected<std::string> TemporaryFolder::write(const Twine &name, StringRef bytes)
     stream << bytes;
     stream.close();
     error = stream.error();
-    stream.clear_error(); // else the stream's end is that of the program
+    stream.clear_error(); // otherwise the stream's destructor aborts the program
   }
   if (error)
     return createStringError(error, "cannot write %s: %s", full.c_str(), error.message().c_str());

@@ -1,4 +1,4 @@
-// Which code this machine's CPU can run, and how many threads this process may use.
+// Determines which code this machine's CPU can run, and how many threads this process may use.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/CpuTarget.h"
 
@@ -15,7 +15,7 @@ static constexpr std::string_view allTargets[] = {"x86-64-v4-bf16", "x86-64-v4",
 static std::vector<std::string_view> detect() {
   std::vector<std::string_view> found;
 #if defined(__x86_64__)
-  // These look at CPUID and at the register state that the operating system saves.
+  // The builtins check CPUID, and the register state that the operating system saves.
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
     found.push_back("x86-64-v4-bf16");
@@ -45,7 +45,7 @@ static int processorCount() {
   return std::max(1, int(std::thread::hardware_concurrency()));
 }
 
-/// 0 while nobody has said one.
+/// 0 until a number is set.
 static std::atomic<int> chosenCount = 0;
 static std::atomic<int (*)()> followed = nullptr;
 

@@ -1,4 +1,4 @@
-// Which code this machine's CPU can run, and how many threads this process may use.
+// Determines which code this machine's CPU can run, and how many threads this process may use.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DEVICE_CPU_CPUTARGET_H
 #define KPKG_DEVICE_CPU_CPUTARGET_H
@@ -8,22 +8,22 @@
 
 namespace kpkg::cpu {
 
-/// Target names of the manifest that this CPU and its operating system can run, best first.
+/// Returns the manifest's target names that this CPU and its operating system can run, best first.
 std::span<const std::string_view> runnableTargets();
 
-/// True for every host target that kpkg knows, runnable here or not.
+/// Returns whether kpkg knows the host target, runnable here or not.
 bool isCpuTarget(std::string_view target);
 
-/// The largest number of threads that can be asked for.
+/// Maximum number of threads.
 inline constexpr int mostThreads = 1024;
 
-/// Threads that a large call may use: what setThreadCount said last, else what the followed function says, else the
-/// size of the process' CPU set. Cheap enough for every call.
+/// Returns the threads of a large call. That is the last number of setThreadCount, else the result of the followed
+/// function, else the size of the process' CPU set. Cheap enough for every call.
 int threadCount();
-/// Takes 1 to mostThreads.
+/// Sets the number of threads, 1 to mostThreads.
 void setThreadCount(int count);
-/// `count` is asked at each large call, on its thread, until setThreadCount is called; null ends that. It must not
-/// throw; what it gives is clamped to 1 to mostThreads.
+/// Asks `count` at each large call, on its thread, until setThreadCount is called; null ends that. It must not throw,
+/// and its result is clamped to 1 to mostThreads.
 void followThreadCount(int (*count)());
 
 } // namespace kpkg::cpu

@@ -1,4 +1,4 @@
-// Runs the blocks of a CPU kernel, as tasks on all cores or, when they are few, on the caller's thread.
+// Runs the blocks of a CPU kernel, as tasks on all cores or, if they are few, on the caller's thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -18,15 +18,16 @@
 
 namespace kpkg::cpu {
 
-/// Waking workers costs some 10 us. One core moves about this much in that time.
+/// Waking workers costs some 10 us, in which one core moves about this much.
 static constexpr uint64_t inlineBytes = 64 << 10;
-/// Parts per thread: enough to even out unequal blocks, few enough that a part's cost hides a task's.
+/// Parts per thread: enough to balance unequal blocks, few enough that a part takes longer than the overhead of its
+/// task.
 static constexpr int64_t partsPerThread = 8;
 
 static std::atomic<bool> forked = false;
 
-/// One for each number of threads that was asked for: threads of different calls may want different ones. Never
-/// destroyed: calls may come from static destructors, after oneTBB's own.
+/// One for each number of threads, because threads of different calls may want different numbers. Never destroyed,
+/// because static destructors may make calls after oneTBB's own.
 static tbb::task_arena &arenaOf(int threads) {
   static std::array<std::atomic<tbb::task_arena *>, mostThreads + 1> arenas;
   [[maybe_unused]] static const int watched =
@@ -41,7 +42,7 @@ static tbb::task_arena &arenaOf(int threads) {
   return *found;
 }
 
-/// Threads for a call on this thread.
+/// Returns the threads for a call on this thread.
 static int usableThreads() { return forked.load(std::memory_order_relaxed) ? 1 : threadCount(); }
 
 namespace {

@@ -1,4 +1,4 @@
-// Compiled kernels of one ISA level, loaded from an ELF image without the system's dynamic linker.
+// Loads compiled kernels of one ISA level from an ELF image without the system's dynamic linker.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/HostObject.h"
 
@@ -23,10 +23,10 @@ static constexpr uint16_t thisMachine = EM_AARCH64;
 
 static constexpr uint64_t maxImageBytes = uint64_t(1) << 30;
 static constexpr size_t maxSegments = 64;
-/// Names are hashed, and many symbols may share one.
+/// Limit of names, which are hashed and may be shared by many symbols.
 static constexpr size_t maxSymbolName = 4096;
 
-/// One loading: the image is copied segment by segment, checked in place, then protected.
+/// Loads one image: copies it segment by segment, checks it in place, then protects it.
 class Loader {
 public:
   Loader(std::string_view image, const std::string &name) : image(image), name(name) {}
@@ -43,7 +43,7 @@ private:
   Status readSymbols();
   Status protect();
 
-  /// A T at an address of the loaded image, or nothing when it does not lie inside.
+  /// Returns the T at an address of the loaded image, or nothing if it is outside.
   template <typename T> std::optional<T> at(uint64_t address) const {
     if (address > object.bytes || object.bytes - address < sizeof(T))
       return std::nullopt;
@@ -126,8 +126,8 @@ Status Loader::mapSegments() {
   return {};
 }
 
-/// Kernels run on many threads at once: they may have constants, no variables. What the linker itself marks writable
-/// (.dynamic) lies in the part that is read-only after relocation.
+/// Checks that there are no variables: many threads run kernels concurrently. The linker's own writable part (.dynamic)
+/// is read-only after relocation.
 Status Loader::checkConstant() {
   if (relocated)
     return refuse("it has dynamic relocations");
@@ -168,7 +168,7 @@ Status Loader::checkDynamic() {
     case DT_JMPREL:
     case DT_RELR:
     case DT_TEXTREL:
-      // Told after the symbols: an undefined one is the usual cause, and its name helps.
+      // Reported after the symbols: an undefined symbol is the usual cause, and its name helps.
       relocated = true;
       break;
     case DT_INIT:
@@ -207,7 +207,7 @@ std::optional<uint64_t> Loader::countByHash(uint64_t address) const {
   return chains ? std::optional<uint64_t>(*chains) : std::nullopt;
 }
 
-/// The GNU table does not say how many symbols there are: the last one ends the chain of the highest bucket.
+/// Counts symbols. The GNU table has no count: the last symbol ends the chain of the highest bucket.
 std::optional<uint64_t> Loader::countByGnuHash(uint64_t address) const {
   auto buckets = at<uint32_t>(address), first = at<uint32_t>(address + 4), bloomWords = at<uint32_t>(address + 8);
   if (!buckets || !first || !bloomWords)

@@ -1,4 +1,4 @@
-// Compiled kernels of one ISA level, loaded from an ELF image without the system's dynamic linker.
+// Loads compiled kernels of one ISA level from an ELF image without the system's dynamic linker.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DEVICE_CPU_HOSTOBJECT_H
 #define KPKG_DEVICE_CPU_HOSTOBJECT_H
@@ -13,14 +13,15 @@
 
 namespace kpkg::cpu {
 
-/// Owns the executable memory; addresses it gives are valid while it lives.
+/// Owns the executable memory. Addresses in it are valid during its lifetime.
 ///
-/// Accepts only what kpkg's compiler makes: ET_DYN for this machine that needs nothing from outside. Refused with the
-/// cause: dynamic relocations, needed libraries, initialisers, undefined symbols, thread-local or writable data,
-/// segments that are writable and executable, and any size or offset out of bounds. Loading runs nothing of it.
+/// Accepts only output of kpkg's compiler: ET_DYN for this machine without external dependencies. Refuses dynamic
+/// relocations, needed libraries, initialisers, undefined symbols, and thread-local or writable data. It also refuses
+/// segments that are writable and executable, and any size or offset out of bounds. Errors name the cause. Loading
+/// executes no code of the image.
 class HostObject {
 public:
-  /// `name` stands for the image in messages. The bytes are copied.
+  /// Loads an image, whose bytes are copied. `name` is its name in messages.
   static Result<HostObject> load(std::string_view image, const std::string &name);
 
   HostObject(HostObject &&other) noexcept
@@ -28,7 +29,7 @@ public:
   HostObject &operator=(HostObject &&) = delete;
   ~HostObject();
 
-  /// Address of a function, null when there is none of this name.
+  /// Returns the address of a function; null if there is none of this name.
   const void *find(std::string_view symbol) const;
   size_t functionCount() const { return functions.size(); }
 
@@ -38,7 +39,7 @@ private:
 
   std::byte *memory = nullptr;
   size_t bytes = 0;
-  std::unordered_map<std::string_view, const void *> functions; ///< names lie in `memory`
+  std::unordered_map<std::string_view, const void *> functions; ///< names point to `memory`
 };
 
 } // namespace kpkg::cpu

@@ -1,4 +1,4 @@
-// Threads for each memory node, which stay on its processors.
+// Runs threads for each NUMA node that stay on its processors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/NodeArenas.h"
 
@@ -27,7 +27,7 @@ public:
   }
   ~Pin() override { observe(false); }
 
-  // A system that refuses it costs time, not results.
+  // If the system refuses, only time is lost.
   void on_scheduler_entry(bool) override {
     std::vector<cpu_set_t> &sets = before();
     cpu_set_t &kept = sets.emplace_back();
@@ -37,14 +37,14 @@ public:
   }
   void on_scheduler_exit(bool) override {
     std::vector<cpu_set_t> &sets = before();
-    if (sets.empty()) // it came before the observer
+    if (sets.empty()) // the thread entered before the observer
       return;
     ::sched_setaffinity(0, sizeof sets.back(), &sets.back());
     sets.pop_back();
   }
 
 private:
-  /// Where this thread was before each arena that it is in.
+  /// Returns this thread's processors before each arena that it is in.
   static std::vector<cpu_set_t> &before() {
     static thread_local std::vector<cpu_set_t> sets;
     return sets;
@@ -54,7 +54,7 @@ private:
 } // namespace
 
 struct NodeArenas::Arena {
-  /// With `isCallers` one of the threads is the caller.
+  /// If `isCallers`, the caller is one of the threads.
   Arena(const NumaNode &node, int threads, bool isCallers)
       : threads(threads), arena(threads, isCallers ? 1 : 0), pin(arena, node) {}
   int threads;
@@ -90,7 +90,7 @@ void NodeArenas::divide(int64_t count, int64_t grain, const std::function<void(i
       });
     });
   }
-  std::exception_ptr failure; // of the first node; the others have to end before it goes on
+  std::exception_ptr failure; // of the first node; it is rethrown after the other nodes end
   for (size_t i = 0; i < arenas.size(); ++i)
     arenas[i]->arena.execute([&] {
       try {
@@ -107,7 +107,7 @@ std::shared_ptr<const NodeArenas> NodeArenas::find(int threads) {
   if (!hasNumaNodes() || threads < 2)
     return nullptr;
   NumaNodes nodes = numaNodes();
-  // Never destroyed: calls may come from static destructors, after oneTBB's own.
+  // Never destroyed, because static destructors may make calls after oneTBB's own.
   static auto &lock = *new std::mutex;
   static auto &known = *new std::map<int, std::shared_ptr<const NodeArenas>>;
   std::lock_guard guard(lock);

@@ -1,4 +1,4 @@
-// The memory nodes of this machine and their processors.
+// Finds the NUMA nodes of this machine and their processors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Numa.h"
 
@@ -12,7 +12,7 @@
 
 namespace kpkg::cpu {
 
-/// No machine has more; a damaged list must not take all memory.
+/// Limit of numbers, larger than any machine needs: a damaged list must not exhaust memory.
 static constexpr int mostNumbers = 1 << 16;
 
 std::vector<int> readNumbers(std::string_view list) {
@@ -73,7 +73,7 @@ std::vector<int> shareThreads(const std::vector<NumaNode> &nodes, int threads) {
   for (const NumaNode &node : nodes)
     all += int64_t(node.processors.size());
   std::vector<int> shares;
-  for (const NumaNode &node : nodes) { // by where each share ends, so that they sum up
+  for (const NumaNode &node : nodes) { // computed from the ends of shares, so that they add up to `threads`
     int64_t end = before + int64_t(node.processors.size());
     shares.push_back(int(threads * end / all - threads * before / all));
     before = end;
@@ -96,7 +96,7 @@ struct Current {
 };
 } // namespace
 
-/// Never destroyed: calls may come from static destructors.
+/// Never destroyed, because static destructors may make calls.
 static Current &current() {
   static Current &only = *new Current;
   return only;

@@ -17,7 +17,7 @@ struct Dimension {
   int64_t destination;
 };
 
-/// The views as at most `count` dimensions, outermost first; the last two are copied as a plane.
+/// The views with at most `count` dimensions, outermost first. The last two are copied as a plane.
 struct Plan {
   const std::byte *source;
   std::byte *destination;
@@ -36,7 +36,7 @@ template <typename T> static void copyPlane(const std::byte *from, std::byte *to
       std::memcpy(destination + i * outer.destination, source + i * outer.source, size_t(inner.extent) * sizeof(T));
     return;
   }
-  // Tiles keep the lines of both sides in the cache when one is transposed.
+  // Tiles keep the cache lines of both sides in the cache if one side is transposed.
   constexpr int64_t tile = 32;
   for (int64_t i0 = 0; i0 < outer.extent; i0 += tile)
     for (int64_t j0 = 0; j0 < inner.extent; j0 += tile)
@@ -45,10 +45,10 @@ template <typename T> static void copyPlane(const std::byte *from, std::byte *to
           destination[i * outer.destination + j * inner.destination] = source[i * outer.source + j * inner.source];
 }
 
-/// Rows of a plane that are copied as one part of the work.
+/// Rows of a plane that one part of the work copies.
 static constexpr int64_t rowsPerPart = 64;
 
-/// Copies the parts [begin, end): parts of planes of all dimensions but the last two.
+/// Copies parts [begin, end). A part is rows of a plane, for all dimensions but the last two.
 static void copyParts(void *context, int64_t begin, int64_t end) {
   const Plan &plan = *static_cast<const Plan *>(context);
   int outerCount = plan.count - 2;
@@ -96,14 +96,14 @@ void stridedCopy(const void *source, std::span<const int64_t> sourceStrides, voi
     if (shape[d] != 1)
       plan.dimensions[size_t(count++)] = {shape[d], sourceStrides[d], destinationStrides[d]};
   }
-  // The destination's order is the order of writing. (Few dimensions: an insertion sort, which keeps equal ones in
-  // order.)
+  // Orders dimensions as the destination is written. For few dimensions an insertion sort suffices, which keeps equal
+  // ones in order.
   for (int d = 1; d < count; ++d)
     for (int e = d; e > 0 && std::abs(plan.dimensions[size_t(e)].destination) >
                                  std::abs(plan.dimensions[size_t(e) - 1].destination);
          --e)
       std::swap(plan.dimensions[size_t(e)], plan.dimensions[size_t(e) - 1]);
-  // A dimension that continues the one inside it becomes part of it.
+  // Merges a dimension with the next inner one if both are contiguous.
   int merged = 0;
   for (int d = 0; d < count; ++d) {
     Dimension current = plan.dimensions[size_t(d)];

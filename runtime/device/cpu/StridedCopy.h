@@ -9,8 +9,8 @@
 
 namespace kpkg::cpu {
 
-/// Addresses are those of the elements with all indices 0; strides are in elements, of 1, 2, 4 or 8 bytes. The views do
-/// not overlap. Large copies use all cores.
+/// Addresses are those of the elements with all indices 0. Strides are in elements, of 1, 2, 4 or 8 bytes. The views
+/// must not overlap. Large copies use all cores.
 void stridedCopy(const void *source, std::span<const int64_t> sourceStrides, void *destination,
                  std::span<const int64_t> destinationStrides, std::span<const int64_t> shape, size_t elementBytes);
 

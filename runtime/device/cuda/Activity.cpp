@@ -1,4 +1,4 @@
-// Times of kernels as the GPU itself takes them: CUPTI's buffers of records, read and joined by identifier.
+// Reads kernel times that the GPU measures: CUPTI's buffers of records, joined by identifier.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Activity.h"
 #include "runtime/device/cuda/Api.h"
@@ -13,10 +13,10 @@ namespace kpkg::cuda {
 
 namespace {
 
-/// CUPTI hands out identifiers at calls of the driver, hence their records too.
+/// CUPTI attaches identifiers to driver calls, so records of these are needed too.
 constexpr cupti::Kind recordedKinds[] = {cupti::Driver, cupti::ExternalCorrelation, cupti::ConcurrentKernel};
 constexpr size_t bufferBytes = 1 << 20;
-/// A recording that nobody stops must not eat all memory.
+/// Limit of kernels, so that a recording that is never stopped does not exhaust memory.
 constexpr size_t keptKernels = 1 << 22;
 
 struct Kernel {
@@ -33,7 +33,7 @@ struct Recording {
 };
 
 Recording &recording() {
-  static auto *instance = new Recording; // CUPTI's thread may outlive static objects
+  static auto *instance = new Recording; // never destroyed: CUPTI's thread may outlive static objects
   return *instance;
 }
 
@@ -67,7 +67,8 @@ void takeBuffer(void *, uint32_t, uint8_t *buffer, size_t, size_t valid) {
   std::free(buffer);
 }
 
-/// Whether no other tool is subscribed to CUPTI: its documentation asks all to do this before they record.
+/// Returns whether no other tool is subscribed to CUPTI. Its documentation asks all tools to check that before
+/// recording.
 Status isFree(const cupti::Api &api) {
   void *subscriber = nullptr;
   cupti::Code code = api.subscribe(&subscriber, [] {}, nullptr);
@@ -130,7 +131,7 @@ ActivityScope::~ActivityScope() { (**cupti::open()).popIdentifier(cupti::ownIden
 std::unordered_map<uint64_t, KernelTime> stopActivity() {
   const cupti::Api &api = **cupti::open();
   api.flush(0);
-  // A tool that came meanwhile has the buffers and the kinds now: they are its own to disable.
+  // If another tool has taken over the buffers and kinds, it must disable them itself.
   if (isFree(api))
     disableKinds(api);
   Recording &taken = recording();

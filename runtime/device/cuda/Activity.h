@@ -1,4 +1,4 @@
-// Times of kernels as the GPU itself takes them, recorded by CUPTI, NVIDIA's tracing library.
+// Measures kernel times on the GPU with CUPTI, NVIDIA's tracing library.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_ACTIVITY_H
 #define KPKG_CUDA_ACTIVITY_H
@@ -11,15 +11,14 @@
 
 namespace kpkg::cuda {
 
-/// The version of the library in words, or why there is none that could be used. Records nothing.
+/// Returns the version of the library in words, or an error if none is usable. Records nothing.
 Result<std::string> activityLibrary();
 
-/// Starts the one recording of the process, of all GPUs. The error says why there is none: no library, an unknown
-/// version, or another tool that uses CUPTI, such as PyTorch's profiler or Nsight, whose recording must not be
-/// disturbed.
+/// Starts the process' only recording, for all GPUs. Errors are: no library, an unknown version, or another tool that
+/// uses CUPTI, such as PyTorch's profiler or Nsight, whose recording must not be disturbed.
 Status startActivity();
 
-/// Kernels that this thread launches in its scope have this identifier, which must not be 0.
+/// Gives kernels that this thread launches in the scope this identifier, which must not be 0.
 class ActivityScope {
 public:
   explicit ActivityScope(uint64_t identifier);
@@ -30,11 +29,11 @@ public:
 
 struct KernelTime {
   int64_t startNs = 0;    ///< after startActivity; of the first kernel with the identifier
-  int64_t durationNs = 0; ///< of all of them together
+  int64_t durationNs = 0; ///< sum over all of them
 };
 
-/// Ends the recording and gives the kernels by identifier. Their streams must have been waited for. What another tool
-/// took over meanwhile is missing.
+/// Ends the recording, and returns the kernels by identifier. The caller must have waited for their streams. Records
+/// that another tool took over meanwhile are missing.
 std::unordered_map<uint64_t, KernelTime> stopActivity();
 
 } // namespace kpkg::cuda

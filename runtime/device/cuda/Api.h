@@ -1,4 +1,4 @@
-// The functions of NVIDIA's driver that the runtime calls, by its ABI; private to this folder.
+// Declares the functions of NVIDIA's driver that the runtime calls, by its ABI; private to this folder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_API_H
 #define KPKG_CUDA_API_H
@@ -102,18 +102,18 @@ struct Api {
   Code (*copyRows)(const Copy2D *, void *) = nullptr;
 };
 
-/// An Error of status KPKG_ERROR_DEVICE.
+/// Returns an Error with status KPKG_ERROR_DEVICE.
 Error deviceError(const std::string &message);
-/// The driver's functions, or why there are none.
+/// Returns the driver's functions, or an error if there are none.
 Result<const Api *> driver();
-/// The same once driver() has given them, as it has to whoever holds a context, a stream or memory.
+/// Returns the functions after driver() has succeeded, as it has for every owner of a context, a stream or memory.
 const Api &loadedApi();
-/// The failure names the call, and the code's name and text.
+/// Converts a driver's code. Errors name the call, the code's name and its text.
 Status check(Code code, const char *call);
-/// The number and the handle of a device are the same thing to a user, not to the driver.
+/// Returns the driver's handle of a device. Users only know its number.
 Result<int> deviceHandle(int32_t device);
 
-/// Devices that the runtime keeps things for.
+/// Limit of devices for which the runtime keeps data.
 inline constexpr int32_t maxDevices = 64;
 
 } // namespace kpkg::cuda

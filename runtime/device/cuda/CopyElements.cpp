@@ -1,4 +1,4 @@
-// Describes strided copies for the kernels of CopyElements.device.cpp, loads those on first use and launches them.
+// Describes strided copies for the kernels of CopyElements.device.cpp, loads these on first use, and launches them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/CopyElements.h"
 
@@ -15,7 +15,7 @@ constexpr char kernels[] =
     ;
 constexpr uint32_t threads = turnThreads;
 
-/// Null while a graph is recorded and nothing was loaded before.
+/// Returns null during graph capture if nothing was loaded before.
 Result<void *> loadedKernels(Stream stream) {
   static std::mutex mutex;
   static void *loaded = nullptr;
@@ -72,7 +72,7 @@ StridedElements describeCopy(uint64_t from, std::span<const int64_t> fromStrides
 }
 
 uint64_t turnCopy(StridedElements &copy, int64_t elementBytes) {
-  constexpr uint64_t least = 16; // of a smaller extent, squares would be mostly empty
+  constexpr uint64_t least = 16; // with a smaller extent, squares would be mostly empty
   uint32_t first = copy.rank, second = copy.rank;
   for (uint32_t dim = 0; dim < copy.rank; ++dim) {
     if (copy.toStrides[dim] == 1)
@@ -110,7 +110,7 @@ Result<bool> copyElements(StridedElements copy, int64_t elementBytes, Stream str
   Launch launch;
   launch.function = *function;
   launch.threads = threads;
-  constexpr uint64_t mostBlocks = 1 << 16; // beyond, threads copy several elements
+  constexpr uint64_t mostBlocks = 1 << 16; // beyond that, threads copy several elements
   launch.grid[0] =
       uint32_t(std::clamp<uint64_t>(squares ? squares : (copy.count + threads - 1) / threads, 1, mostBlocks));
   void *parameters[] = {&copy};

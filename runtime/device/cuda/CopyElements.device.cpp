@@ -1,4 +1,4 @@
-// The kernels that copy elements between memory of different strides; clang makes PTX of them when kpkg is built.
+// Kernels that copy elements between memory with different strides. clang compiles them to PTX during the build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/StridedElements.h"
 
@@ -9,7 +9,7 @@ struct alignas(16) Sixteen {
   uint64_t halves[2];
 };
 
-/// Index is as wide as the number of elements needs: divisions by the extents are most of the work.
+/// Index is only as wide as necessary, because divisions by the extents dominate the time.
 template <typename Element, typename Index> static inline void copyElements(const StridedElements &copy) {
   auto *from = (const Element *)copy.from;
   auto *to = (Element *)copy.to;
@@ -36,9 +36,8 @@ template <typename Element> static inline void copyAny(const StridedElements &co
     copyElements<Element, uint32_t>(copy);
 }
 
-/// Elements of the first dimension are neighbours in the target, those of the second one in the source: squares of both
-/// go through shared memory, so that reads and writes are of neighbours. Source: Ruetsch and Micikevicius, Optimizing
-/// Matrix Transpose in CUDA, 2009.
+/// Transposes squares through shared memory, so that reads and writes are contiguous. The first dimension is contiguous
+/// in the target, the second in the source. See Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, 2009.
 template <typename Element, uint32_t side>
 static inline void turnElements(const StridedElements &copy,
                                 Element(__attribute__((address_space(3))) * square)[side + 1]) {
@@ -62,7 +61,7 @@ static inline void turnElements(const StridedElements &copy,
       rest /= copy.shape[dim];
     }
     constexpr uint32_t count = side / step;
-    Element held[count] = {}; // all are asked for before the first is there
+    Element held[count] = {}; // all loads are issued before the first arrives
 #pragma unroll
     for (uint32_t k = 0; k < count; ++k)
       if (first + y + k * step < copy.shape[0] && second + x < copy.shape[1])

@@ -1,4 +1,4 @@
-// Which counter of a kernel a launch has for itself.
+// Assigns counters of kernels to launches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Counters.h"
 #include "runtime/device/cuda/Api.h"
@@ -17,8 +17,7 @@ static constexpr uint32_t capturing = 1;
 static constexpr unsigned withoutSync = 1, moveReference = 1;
 
 namespace {
-/// The number of a stream, or of a recording and the handle of a stream that takes part in it. The driver gives each
-/// number once.
+/// The number of a stream; or a recording, and the handle of a participating stream. The driver never reuses numbers.
 struct Place {
   uint64_t recording = 0, stream = 0;
   auto operator<=>(const Place &) const = default;
@@ -28,7 +27,7 @@ struct Device {
   std::shared_mutex lock;
   std::map<Place, uint32_t> numbers;
   std::vector<uint32_t> free;
-  uint32_t next = 0; ///< all before it are in `numbers` or `free`
+  uint32_t next = 0; ///< smaller numbers are all in `numbers` or `free`
 
   std::optional<uint32_t> take(uint32_t count) {
     if (next < count)
@@ -46,20 +45,20 @@ struct Device {
   }
 };
 
-/// What a graph keeps.
+/// The counter that a graph holds.
 struct Recorded {
   Device *device;
   Place place;
 };
 } // namespace
 
-/// Never destroyed: graphs may be, after everything else.
+/// Never destroyed, because graphs may be destroyed after everything else.
 static Device &deviceFor(int32_t device) {
   static auto *all = new std::array<Device, maxDevices>;
   return (*all)[size_t(device)];
 }
 
-/// Called by the driver when a graph, and all that was made of it, is gone.
+/// Called by the driver when a graph and everything made from it are destroyed.
 static void forget(void *kept) {
   std::unique_ptr<Recorded> recorded(static_cast<Recorded *>(kept));
   std::unique_lock guard(recorded->device->lock);
@@ -74,11 +73,11 @@ static Status keepInGraph(void *graph, Device &device, const Place &place) {
   if (Status status = check(api.userObject(&object, recorded.get(), forget, 1, withoutSync), "cuUserObjectCreate");
       !status)
     return status;
-  static_cast<void>(recorded.release()); // the object has it
+  static_cast<void>(recorded.release()); // owned by the object
   return check(api.graphRetain(graph, object, 1, moveReference), "cuGraphRetainUserObject");
 }
 
-/// Streams give back what they have once nothing runs.
+/// Frees the counters of all streams once nothing runs.
 static Status giveBackAll(Device &device) {
   if (Status status = check(loadedApi().synchronizeAll(), "cuCtxSynchronize"); !status)
     return status;
@@ -102,7 +101,7 @@ Result<Counter> counterFor(int32_t index, Stream stream, uint32_t count) {
           check(api.captureInfo(stream, &state, &recording, &graph, nullptr, nullptr), "cuStreamGetCaptureInfo");
       !status)
     return status.error();
-  if (state == capturing) { // the driver tells no numbers of streams then; no other stream can have the handle before
+  if (state == capturing) { // the driver returns no numbers of streams then; no other stream can have the handle before
                             // the recording ends
     place = {recording, reinterpret_cast<uint64_t>(stream)};
   } else if (Status status = check(api.streamId(stream, &place.stream), "cuStreamGetId"); !status) {

@@ -24,7 +24,7 @@ static void *openLibrary(std::string &failure) {
       failure = std::string("KPKG_CUPTI: ") + ::dlerror();
     return library;
   }
-  // Two copies in one process would not know of each other.
+  // Prefers a loaded library: two copies in one process would not know of each other.
   for (const char *name : {"libcupti.so.13", "libcupti.so.12"})
     if (void *library = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD))
       return library;

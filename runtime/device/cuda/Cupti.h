@@ -1,5 +1,5 @@
-// The functions and records of CUPTI, NVIDIA's tracing library, that the runtime uses, by its ABI; private to this
-// folder.
+// Declares the functions and records of CUPTI, NVIDIA's tracing library, that the runtime uses, by its ABI; private to
+// this folder.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_CUPTI_H
 #define KPKG_CUDA_CUPTI_H
@@ -16,10 +16,10 @@ inline constexpr Code otherSubscriber = 39;
 
 /// Kinds of records.
 enum Kind : int { Driver = 4, ConcurrentKernel = 10, ExternalCorrelation = 39 };
-/// The kind of identifiers that are the runtime's: PyTorch's profiler uses the first two custom ones.
+/// The kind of the runtime's identifiers. PyTorch's profiler uses the first two custom kinds.
 inline constexpr int ownIdentifiers = 5;
 
-/// The beginning of a record of a kernel: the same from CUDA 12.0 to 13; more follows.
+/// The beginning of a kernel's record, equal from CUDA 12.0 to 13; more fields follow.
 struct KernelRecord {
   int kind;
   uint8_t caches[2];
@@ -34,7 +34,7 @@ struct KernelRecord {
 static_assert(offsetof(KernelRecord, start) == 16 && offsetof(KernelRecord, device) == 40 &&
               offsetof(KernelRecord, correlation) == 92);
 
-/// Says which identifier was in force at a call of the driver.
+/// The identifier that was active at a driver call.
 struct CorrelationRecord {
   int kind, identifierKind;
   uint64_t identifier;
@@ -42,7 +42,7 @@ struct CorrelationRecord {
 };
 static_assert(sizeof(CorrelationRecord) == 24);
 
-/// Versions of CUPTI whose records these are: that of CUDA 12.0, and below that of CUDA 14.
+/// Versions of CUPTI with these records: from CUDA 12.0 to before CUDA 14.
 inline constexpr uint32_t firstVersion = 18, endVersion = 140000;
 
 using BufferRequested = void (*)(uint8_t **buffer, size_t *size, size_t *most);
@@ -63,10 +63,10 @@ struct Api {
   Code (*errorText)(Code, const char **) = nullptr;
 };
 
-/// The library that is in the process already, as PyTorch's, else one that is found; KPKG_CUPTI names another. Never
-/// unloaded.
+/// Returns the library that the process has already loaded, such as PyTorch's, else one that is found. KPKG_CUPTI names
+/// another library. Never unloaded.
 Result<const Api *> open();
-/// The failure names the call and CUPTI's text for the code.
+/// Converts CUPTI's code. Errors name the call, and have CUPTI's text.
 Status check(const Api &api, Code code, const char *call);
 
 } // namespace kpkg::cuda::cupti

@@ -1,4 +1,4 @@
-// Devices, streams, code and launches of NVIDIA's driver.
+// Wraps devices, streams, code and launches of NVIDIA's driver.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Driver.h"
 #include "runtime/device/cuda/Api.h"
@@ -15,7 +15,7 @@ static constexpr int launchCluster = 4, launchOverlap = 6;
 static constexpr unsigned streamNonBlocking = 1;
 static constexpr uint32_t notCapturing = 0;
 
-/// One primary context a device, kept for ever: others of the process use it too.
+/// Returns a device's primary context, which is kept forever, because other code in the process uses it too.
 static Result<void *> primaryContext(int32_t device) {
   static std::array<void *, maxDevices> contexts = {};
   static std::mutex lock;
@@ -147,7 +147,7 @@ Result<void *> loadImage(std::string_view image, const std::string &imageName) {
   std::string call = "cuLibraryLoadData of '" + imageName + "'";
   loads.fetch_add(1, std::memory_order_relaxed);
   if (!image.starts_with("\x7f"
-                         "ELF")) // text, and no machine code
+                         "ELF")) // text, not machine code
     compilations.fetch_add(1, std::memory_order_relaxed);
   if (Status status = check((*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
                             call.c_str());

@@ -1,4 +1,4 @@
-// Points in time of a stream.
+// Implements points in time of a stream.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Event.h"
 #include "runtime/device/cuda/Api.h"

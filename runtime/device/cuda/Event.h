@@ -1,4 +1,4 @@
-// Points in time of a stream.
+// Declares points in time of a stream.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_EVENT_H
 #define KPKG_CUDA_EVENT_H
@@ -9,7 +9,7 @@
 
 namespace kpkg::cuda {
 
-/// Of the context that was current when it was made.
+/// Belongs to the context that was current at its creation.
 class Event {
 public:
   static Result<Event> create();
@@ -17,9 +17,10 @@ public:
   Event &operator=(Event &&other) noexcept { return std::swap(handle, other.handle), *this; }
   ~Event();
 
-  /// When the stream gets here.
+  /// Records the time at which the stream reaches this point.
   Status record(Stream stream);
-  /// Seconds from `start` to this one, about half a microsecond exact; both must have been reached.
+  /// Returns the seconds since `start`, with a resolution of about half a microsecond. The stream must have reached
+  /// both.
   Result<double> secondsSince(const Event &start) const;
 
 private:

@@ -1,4 +1,4 @@
-// Memory of NVIDIA GPUs, in the order of streams.
+// Allocates and copies memory of NVIDIA GPUs in stream order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Memory.h"
 #include "runtime/device/cuda/Api.h"
@@ -10,8 +10,8 @@ namespace kpkg::cuda {
 
 static constexpr uint32_t memoryOfDevice = 2;
 
-/// A pool of our own, since the device's default pool gives its memory back at every synchronisation, and its settings
-/// belong to the program.
+/// Returns the runtime's own pool. The device's default pool frees its memory at every synchronisation, and its
+/// settings belong to the program.
 static Result<void *> pool(int32_t device) {
   static std::array<void *, maxDevices> pools = {};
   static std::mutex lock;

@@ -1,4 +1,4 @@
-// Memory of NVIDIA GPUs, in the order of streams: allocation and copies.
+// Allocates and copies memory of NVIDIA GPUs in stream order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_MEMORY_H
 #define KPKG_CUDA_MEMORY_H
@@ -7,8 +7,8 @@
 
 namespace kpkg::cuda {
 
-/// At least 256-byte aligned, from a pool of the runtime's own, which keeps what it once got from the driver; 0 bytes
-/// give 0. The device's context is current.
+/// Allocates memory, at least 256-byte aligned, from the runtime's own pool, which keeps memory from the driver. 0
+/// bytes give 0. The device's context is current.
 Result<uint64_t> allocate(int32_t device, int64_t bytes, Stream stream);
 Status release(uint64_t memory, Stream stream);
 
@@ -16,7 +16,7 @@ Status copy(uint64_t to, uint64_t from, int64_t bytes, Stream stream);
 /// The host's memory may be changed or read once the stream is synchronised.
 Status copyToDevice(uint64_t to, const void *from, int64_t bytes, Stream stream);
 Status copyToHost(void *to, uint64_t from, int64_t bytes, Stream stream);
-/// `rows` pieces of `width` bytes, which lie `toPitch` and `fromPitch` bytes apart (at least `width`).
+/// Copies `rows` rows of `width` bytes. Rows are `toPitch` and `fromPitch` bytes apart (at least `width`).
 Status copyRows(uint64_t to, int64_t toPitch, uint64_t from, int64_t fromPitch, int64_t width, int64_t rows,
                 Stream stream);
 

@@ -1,5 +1,5 @@
-// Copies between memory of different strides: commands of the driver for dense runs and rows at a constant distance,
-// else a kernel.
+// Copies between memory with different strides: driver commands for dense runs and rows at a constant distance, else a
+// kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/StridedCopy.h"
 #include "runtime/device/cuda/CopyElements.h"
@@ -9,7 +9,7 @@
 namespace kpkg::cuda {
 
 namespace {
-/// A copy as runs of `run` dense elements, `rows` of them at constant distances, and loops around those.
+/// A copy as `rows` runs of `run` dense elements at constant distances, with loops around them.
 struct Pieces {
   int64_t run = 1;
   int64_t rows = 1, fromPitch = 0, toPitch = 0;
@@ -34,7 +34,7 @@ Pieces cut(std::span<const int64_t> fromStrides, std::span<const int64_t> toStri
     if (shape[dim - 1] == 1)
       continue;
     int64_t from = fromStrides[dim - 1], to = toStrides[dim - 1];
-    // The driver's rows may not overlap or go backwards.
+    // The driver's rows must not overlap or have negative strides.
     if (pieces.rows == 1 && pieces.loops.empty() && from >= pieces.run && to >= pieces.run) {
       pieces.rows = shape[dim - 1], pieces.fromPitch = from, pieces.toPitch = to;
       continue;

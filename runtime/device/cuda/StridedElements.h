@@ -1,4 +1,4 @@
-// What the kernel that copies elements is given; read by the host's and by the device's compiler.
+// Declares the argument of the kernels that copy elements, for the host's and the device's compiler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_CUDA_STRIDEDELEMENTS_H
 #define KPKG_CUDA_STRIDEDELEMENTS_H
@@ -7,7 +7,7 @@
 
 namespace kpkg::cuda {
 
-/// The same elements in two memories. Dimensions come with the innermost first; strides are in elements.
+/// The same elements in two memories. Dimensions are innermost first, and strides are in elements.
 struct StridedElements {
   static constexpr uint32_t maxRank = 16;
   uint64_t from, to; ///< addresses
@@ -17,7 +17,7 @@ struct StridedElements {
   uint64_t shape[maxRank];
   int64_t fromStrides[maxRank], toStrides[maxRank];
 };
-/// Of a block of the kernels that turn squares; others run with any number.
+/// Threads per block of the transposing kernels; others run with any number.
 inline constexpr uint32_t turnThreads = 256;
 static_assert(sizeof(StridedElements) == 416);
 

@@ -1,4 +1,4 @@
-// Tensor maps, made by the driver.
+// Creates tensor maps with the driver.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/TensorMap.h"
 #include "runtime/device/cuda/Api.h"
@@ -7,9 +7,9 @@
 
 namespace kpkg::cuda {
 
-// Numbers of cuda.h. What is promoted to more than the 128 bytes that a row of a box has at most is brought to the
-// second cache twice, by the boxes of both halves: caches of keys were read 6 to 8 % more slowly on an H200, products
-// and convolutions within 2 % as fast.
+// Constants of cuda.h. Rows of a box have at most 128 bytes. A promotion to more loads data to the L2 cache twice, for
+// the boxes of both halves. On an H200, that made key caches 6 to 8 % slower; products and convolutions differed by at
+// most 2 %.
 static constexpr int noInterleave = 0, promoteTo128Bytes = 2, fillWithZeros = 0;
 
 static int driverType(int32_t dtype) {
@@ -34,7 +34,7 @@ static int driverType(int32_t dtype) {
   case KPKG_BFLOAT16:
     return 9;
   default:
-    return 0; // a byte, of whatever meaning
+    return 0; // a byte of any meaning
   }
 }
 

@@ -1,4 +1,4 @@
-// Devices and streams: what there is, and where work is queued.
+// Declares devices and streams of the C++ API.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_DEVICE_HPP
 #define KPKG_DEVICE_HPP
@@ -11,10 +11,10 @@ namespace kpkg {
 
 inline constexpr kpkg_device Cpu = {KPKG_DEVICE_CPU, 0};
 
-/// GPU number `index`, counted as CUDA does (CUDA_VISIBLE_DEVICES).
+/// Returns GPU number `index`, counted like CUDA does (CUDA_VISIBLE_DEVICES).
 constexpr kpkg_device cudaDevice(int32_t index = 0) { return {KPKG_DEVICE_CUDA, index}; }
 
-/// An error that says why when there is no driver.
+/// Returns the number of GPUs, or an error with the cause if there is no driver.
 inline Result<int32_t> cudaDeviceCount() {
   int32_t count = 0;
   if (kpkg_device_count(KPKG_DEVICE_CUDA, &count) != KPKG_OK)
@@ -31,14 +31,14 @@ inline Result<DeviceInfo> describeDevice(kpkg_device device) {
   return info;
 }
 
-/// Where device work is queued: a driver's stream handle, borrowed ({handle, device}) or owned by all copies (create).
-/// The default is the default stream; the host has none.
+/// A queue of device work: a driver's stream handle, borrowed ({handle, device}) or owned by all copies (create). The
+/// default is the default stream; the host has none.
 struct Stream {
   void *handle = nullptr;
   kpkg_device device = cudaDevice();
   std::shared_ptr<void> owner = nullptr;
 
-  /// A new stream, which does not wait for the default stream.
+  /// Creates a stream that does not wait for the default stream.
   static Result<Stream> create(kpkg_device device = cudaDevice()) {
     Stream stream;
     stream.device = device;
@@ -47,7 +47,7 @@ struct Stream {
     stream.owner = {stream.handle, [device](void *handle) { kpkg_stream_destroy(device, handle); }};
     return stream;
   }
-  /// Waits for all that is queued. A kernel that failed while it ran is a DeviceError here.
+  /// Waits for all queued work. A failed kernel is reported as DeviceError here.
   Status synchronize() const { return Status::from(kpkg_stream_synchronize(device, handle)); }
 };
 

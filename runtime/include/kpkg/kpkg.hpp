@@ -1,5 +1,5 @@
-// The C++ API of the runtime: Library, Op, Registry. Header only, over the C ABI, so it fits any compiler and C++
-// library.
+// The C++ API of the runtime: Library, Op, Registry. It is header-only over the C ABI, so it works with any compiler
+// and C++ library.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_KPKG_HPP
 #define KPKG_KPKG_HPP
@@ -22,7 +22,7 @@ using Named = std::pair<std::string, Value>;
 /// Counters of an op, since its library was opened.
 using Stats = kpkg_op_stats;
 
-/// One argument of an op's schema; strings live as long as the op.
+/// One argument of an op's schema. Strings are valid as long as the op.
 using ArgumentInfo = kpkg_argument_info;
 
 enum class Policy {
@@ -32,16 +32,16 @@ enum class Policy {
   Silent = KPKG_POLICY_SILENT
 };
 
-/// Text made by the runtime.
+/// Returns a text of the runtime, and frees it.
 inline std::string takeString(kpkg_string *string) {
   std::string text(kpkg_string_data(string), kpkg_string_size(string));
   kpkg_string_free(string);
   return text;
 }
 
-/// Threads that a large call on the CPU uses.
+/// Returns the threads of a large call on the CPU.
 inline int cpuThreads() { return kpkg_cpu_threads(); }
-/// Changes that for all calls that begin from now on; 1 to 1024.
+/// Sets the threads of later calls, 1 to 1024.
 inline Status setCpuThreads(int count) { return Status::from(kpkg_set_cpu_threads(count)); }
 
 /// An op of a library or a registry, which it keeps alive. Cheap to copy; any number of threads may call it.
@@ -64,23 +64,25 @@ public:
   const std::vector<ArgumentInfo> &arguments() const { return argumentInfos; }
   const kpkg_op *get() const { return handle; }
 
-  /// Runs the op. `tensors` go to the tensor arguments in schema order, `named` to the arguments of these names; all
-  /// others take their defaults. Results are new memory where the arguments are, in the order of `stream` (or the
-  /// caller's, where the op returns an argument).
+  /// Runs the op. `tensors` are the tensor arguments in schema order, `named` the arguments of these names; all others
+  /// have their defaults.
+  ///
+  /// Results are new memory on the arguments' device, in the order of `stream`. If the op returns an argument, the
+  /// result is the caller's memory.
   Result<std::vector<Tensor>> call(Stream stream, const std::vector<Tensor> &tensors,
                                    const std::vector<Named> &named = {}) const {
     return run(kpkg_op_call, stream, tensors, nullptr, named);
   }
-  /// The same into the caller's memory: one entry per result; the shape and dtype must be the result's.
+  /// Runs the op with results in the caller's memory: one entry per result, with the result's shape and dtype.
   Result<std::vector<Tensor>> callInto(Stream stream, const std::vector<Tensor> &tensors,
                                        const std::vector<Tensor> &outputs, const std::vector<Named> &named = {}) const {
     return run(kpkg_op_call, stream, tensors, &outputs, named);
   }
-  /// Shapes, dtypes and strides of the results, without data.
+  /// Returns the shapes, dtypes and strides of the results, without data.
   Result<std::vector<Tensor>> infer(const std::vector<Tensor> &tensors, const std::vector<Named> &named = {}) const {
     return run(kpkg_op_infer, {}, tensors, nullptr, named);
   }
-  /// How such a call is resolved: every instance with the reason it was taken or not.
+  /// Explains how the call is resolved: every instance with the reason why it was chosen or not.
   Result<std::string> explain(const std::vector<Tensor> &tensors, const std::vector<Named> &named = {},
                               kpkg_text_format format = KPKG_TEXT) const {
     Frame frame;
@@ -105,10 +107,10 @@ public:
   }
 
 private:
-  /// Room for the results of a fallback of which only the name is known.
+  /// Limit of results for a fallback that is known only by name.
   static constexpr size_t maxUnknownResults = 8;
 
-  /// The C call and what its pointers refer to.
+  /// The C call and the data to which its pointers refer.
   struct Frame {
     std::vector<kpkg_tensor> descriptors;
     std::vector<kpkg_value> values;
@@ -119,7 +121,7 @@ private:
   };
 
   Status bind(Frame &frame, const std::vector<Tensor> &tensors, const std::vector<Named> &named) const {
-    bool isNamed = description.schema[0] != 0; // else it is a fallback's name alone
+    bool isNamed = description.schema[0] != 0; // otherwise only a fallback's name is known
     if (!isNamed && !named.empty())
       return useError("no package has it, so '" + named.front().first +
                       "' is no argument that is known; give setFallback its schema, as in \"" + name() +
@@ -205,7 +207,7 @@ private:
     for (size_t i = 0; i < frame.results.size(); ++i) {
       const kpkg_result &result = frame.results[i];
       if (!isNamed && result.kind == KPKG_DEFAULT)
-        break; // as many as the fallback has filled
+        break; // the number of results that the fallback has filled
       std::shared_ptr<void> keeper;
       if (result.source == KPKG_FROM_ALLOCATION && size_t(result.index) < frame.allocations.size())
         keeper = frame.allocations[size_t(result.index)];
@@ -241,13 +243,13 @@ private:
   std::vector<ArgumentInfo> argumentInfos;
 };
 
-/// How far a package is trusted; see kpkg_trust.
+/// The trust policy for a package; see kpkg_trust.
 struct OpenOptions {
   kpkg_trust trust = KPKG_TRUST_DEFAULT;
   std::vector<std::string> keys;
-  /// In place of these, the text of KPKG_TRUST: "any", "digest" or "signed-by:<key>,<key>".
+  /// Replaces both, in the format of KPKG_TRUST: "any", "digest" or "signed-by:<key>,<key>".
   std::string policy;
-  /// A lock file, which holds beside that of KPKG_LOCK.
+  /// A lock file in addition to that of KPKG_LOCK.
   std::string lock;
 };
 
@@ -259,7 +261,7 @@ public:
       return kpkg_library_open(path.c_str(), lowered, library);
     });
   }
-  /// Over memory that outlives the library.
+  /// Opens a package in memory that outlives the library.
   static Result<Library> openMemory(std::string_view bytes, const std::string &name, const OpenOptions &options = {}) {
     return make(options, [&](const kpkg_open_options *lowered, kpkg_library **library) {
       return kpkg_library_open_memory(bytes.data(), bytes.size(), name.c_str(), lowered, library);
@@ -287,7 +289,7 @@ public:
     return std::string_view(static_cast<const char *>(data), size);
   }
   Status verify() const { return Status::from(kpkg_library_verify(handle.get())); }
-  /// After it, no call on this device loads anything.
+  /// Loads everything that calls on this device can need, so that later calls load nothing.
   Status prewarm(kpkg_device device = Cpu) const { return Status::from(kpkg_library_prewarm(handle.get(), device)); }
   const kpkg_library *get() const { return handle.get(); }
 
@@ -309,9 +311,8 @@ private:
   std::shared_ptr<kpkg_library> handle;
 };
 
-/// Restricts which instances an op may use: of the alternatives of its kernels only those remain in which each
-/// parameter has one of the values that are listed for it, written as in instance names ("128", "True", "bfloat16"). A
-/// single value pins it.
+/// Restricts which instances an op may use. Only alternatives remain whose parameters have one of the listed values,
+/// written as in instance names ("128", "True", "bfloat16"). A single value pins the parameter.
 struct KernelConfig {
   using Values = std::vector<std::pair<std::string, std::vector<std::string>>>;
   /// For every kernel that has the parameters.
@@ -319,10 +320,10 @@ struct KernelConfig {
   /// For the kernels of these names.
   std::vector<std::pair<std::string, Values>> kernels;
 
-  /// What an empty argument `precision` stands for: "highest", "high" or "medium"; "" leaves it to the caller.
+  /// Replaces an empty argument `precision`: "highest", "high" or "medium". "" leaves it to the caller.
   std::string precision = {};
 
-  /// The form of kpkg_registry_restrict.
+  /// Returns the format of kpkg_registry_restrict.
   std::string json() const {
     std::string text = "{\"params\":" + object(params) + ",\"kernels\":{";
     for (size_t i = 0; i < kernels.size(); ++i)
@@ -352,7 +353,7 @@ private:
 /// Libraries and fallbacks by op name. Copies share it.
 class Registry {
 public:
-  /// Fills call.results like the op would; returns KPKG_OK or what kpkg_set_error returned.
+  /// Fills call.results like the op; returns KPKG_OK or the result of kpkg_set_error.
   using Fallback = std::function<kpkg_status(const kpkg_op *op, kpkg_call &call)>;
 
   Registry() {
@@ -360,13 +361,15 @@ public:
     Status::from(kpkg_registry_create(&created)).value();
     handle = std::shared_ptr<kpkg_registry>(created, kpkg_registry_destroy);
   }
-  /// Libraries added earlier are asked first.
+  /// Adds a library. Libraries added earlier are tried first.
   Status add(const Library &library) { return Status::from(kpkg_registry_add(handle.get(), library.get())); }
-  /// Files and folders, ':'-separated.
+  /// Adds files and folders, ':'-separated.
   Status addPath(const std::string &path) { return Status::from(kpkg_registry_add_path(handle.get(), path.c_str())); }
-  /// What runs when no instance of the op can, subject to the policy; without it, the packaged reference. `op` is a
-  /// name or, best where a package may come later or never, a schema: "kpkg::gemm(Tensor a, Tensor b, float alpha=1.0)
-  /// -> Tensor".
+  /// Sets the function that runs if no instance of the op can, subject to the policy. Without it the packaged reference
+  /// runs.
+  ///
+  /// `op` is a name or a schema: "kpkg::gemm(Tensor a, Tensor b, float alpha=1.0) -> Tensor". Use a schema if a package
+  /// may be added later or never.
   Status setFallback(const std::string &op, Fallback fallback) {
     auto *copy = new Fallback(std::move(fallback));
     auto run = [](void *context, const kpkg_op *op, kpkg_call *call) {
@@ -378,15 +381,15 @@ public:
       delete copy;
     return status;
   }
-  /// The policy of one op, which goes before the registry's.
+  /// Sets the policy of one op, which overrides the registry's.
   Status setPolicy(const std::string &op, Policy policy) {
     return Status::from(kpkg_registry_set_op_policy(handle.get(), op.c_str(), kpkg_policy(policy)));
   }
-  /// Which instances calls of the op may use, as kpkg_registry_restrict says; "" allows all again.
+  /// Restricts which instances calls of the op may use, in the format of kpkg_registry_restrict; "" allows all again.
   Status restrict(const std::string &op, const std::string &json) {
     return Status::from(kpkg_registry_restrict(handle.get(), op.c_str(), json.empty() ? nullptr : json.c_str()));
   }
-  /// The same by a struct.
+  /// Restricts instances by a struct.
   Status restrict(const std::string &op, const KernelConfig &config) { return restrict(op, config.json()); }
   Status setPolicy(Policy policy) { return Status::from(kpkg_registry_set_policy(handle.get(), kpkg_policy(policy))); }
   Result<Op> op(const std::string &name) const {

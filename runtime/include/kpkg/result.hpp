@@ -1,4 +1,4 @@
-// Errors of the runtime as values: Error, Result<T>, and the exceptions that Result<T>::value() throws.
+// Declares errors of the runtime as values: Error, Result<T>, and the exceptions that Result<T>::value() throws.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_RESULT_HPP
 #define KPKG_RESULT_HPP
@@ -14,7 +14,7 @@
 
 namespace kpkg {
 
-/// Why a call failed. `op`, `instance` and `argument` are empty where they do not apply.
+/// Why a call failed. `op`, `instance` and `argument` are empty if they do not apply.
 struct Error {
   kpkg_status status = KPKG_ERROR_INTERNAL;
   std::string message;
@@ -22,16 +22,16 @@ struct Error {
   std::string instance;
   std::string argument;
 
-  /// The arguments or the package's kernels are the cause.
+  /// Returns whether the arguments or the package's kernels are the cause.
   bool isKernelError() const {
     return status == KPKG_ERROR_KERNEL || status == KPKG_ERROR_NO_INSTANCE || isCaptureError();
   }
-  /// The call would load or wait, which cannot be while a graph is captured; prewarm before.
+  /// Returns whether the call would load or wait, which is impossible during graph capture; prewarm before.
   bool isCaptureError() const { return status == KPKG_ERROR_CAPTURE; }
-  /// A device driver is the cause.
+  /// Returns whether a device driver is the cause.
   bool isDeviceError() const { return status == KPKG_ERROR_DEVICE; }
 
-  /// This thread's last failure.
+  /// Returns this thread's last failure.
   static Error last() {
     kpkg_error error = {};
     error.struct_size = sizeof error;
@@ -56,7 +56,7 @@ class DeviceError : public Exception {
   using Exception::Exception;
 };
 
-/// Throws the exception class that fits the error; aborts in a build without exceptions.
+/// Throws the exception class for the error; aborts in a build without exceptions.
 [[noreturn]] inline void throwError(const Error &error) {
 #if defined(__cpp_exceptions)
   if (error.isKernelError())
@@ -69,7 +69,7 @@ class DeviceError : public Exception {
 #endif
 }
 
-/// A value or the Error that kept it from being made.
+/// A value, or the Error that prevented it.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
@@ -77,16 +77,16 @@ public:
 
   explicit operator bool() const { return state.index() == 0; }
   bool ok() const { return state.index() == 0; }
-  /// Only when ok().
+  /// Requires ok().
   T &operator*() & { return *std::get_if<0>(&state); }
   const T &operator*() const & { return *std::get_if<0>(&state); }
   T &&operator*() && { return std::move(*std::get_if<0>(&state)); }
   T *operator->() { return std::get_if<0>(&state); }
   const T *operator->() const { return std::get_if<0>(&state); }
-  /// Only when not ok().
+  /// Requires not ok().
   const Error &error() const { return *std::get_if<1>(&state); }
 
-  /// The value, or an exception.
+  /// Returns the value, or throws.
   T &value() & { return check(), **this; }
   const T &value() const & { return check(), **this; }
   T &&value() && { return check(), std::move(**this); }
@@ -107,12 +107,12 @@ public:
   explicit operator bool() const { return failure.status == KPKG_OK; }
   bool ok() const { return failure.status == KPKG_OK; }
   const Error &error() const { return failure; }
-  /// Throws when not ok().
+  /// Throws if not ok().
   void value() const {
     if (!ok())
       throwError(failure);
   }
-  /// From a C status: takes this thread's last error when it is a failure.
+  /// Converts a C status. A failure becomes this thread's last error.
   static Status from(kpkg_status status) { return status == KPKG_OK ? Status() : Status(Error::last()); }
 
 private:

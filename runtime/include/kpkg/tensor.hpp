@@ -1,5 +1,4 @@
-// Tensor: a shape over memory that is borrowed or shared, with DLPack in and out; and Value, an argument that may be no
-// tensor.
+// Declares Tensor, a shape over borrowed or shared memory with DLPack conversions, and Value, any argument.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TENSOR_HPP
 #define KPKG_TENSOR_HPP
@@ -37,7 +36,7 @@ enum class DType : int32_t {
   Float8E5M2 = KPKG_FLOAT8_E5M2
 };
 
-/// The dtype of a C++ element type: float, double, bool and the fixed-width integers.
+/// Returns the dtype of a C++ element type: float, double, bool and the fixed-width integers.
 template <typename T> constexpr DType dtypeOf() {
   if constexpr (std::is_same_v<T, bool>)
     return DType::Bool;
@@ -57,10 +56,10 @@ class Tensor {
 public:
   Tensor() = default;
 
-  /// Borrows memory: dense, last dimension fastest.
+  /// Borrows dense memory with the last dimension contiguous.
   Tensor(void *data, DType dtype, std::vector<int64_t> shape, kpkg_device device = Cpu)
       : Tensor(data, dtype, std::move(shape), {}, device, nullptr) {}
-  /// Memory kept alive by `owner`; empty `strides` are dense ones.
+  /// Uses memory that `owner` keeps alive. Empty `strides` mean dense.
   Tensor(void *data, DType dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, kpkg_device device,
          std::shared_ptr<void> owner)
       : address(data), elementType(dtype), extents(std::move(shape)), steps(std::move(strides)), place(device),
@@ -72,13 +71,13 @@ public:
         steps[i] = step;
         step = int64_t(
             uint64_t(step) *
-            uint64_t(extents[i] > 0 ? extents[i] : 1)); // of a shape that no memory has, anything: the call refuses it
+            uint64_t(extents[i] > 0 ? extents[i] : 1)); // any strides will do for an impossible shape: calls refuse it
       }
     }
   }
 
-  /// New uninitialised host memory, 64-byte aligned. Throws kpkg::Exception where an extent is negative or there are
-  /// more than 2^63 - 1 bytes, std::bad_alloc where there is no memory.
+  /// Returns new uninitialised host memory, 64-byte aligned. Throws kpkg::Exception for a negative extent or more than
+  /// 2^63 - 1 bytes, and std::bad_alloc if memory is exhausted.
   static Tensor empty(DType dtype, std::vector<int64_t> shape) {
     int64_t bytes = byteCount(dtype, shape);
     if (bytes < 0)
@@ -92,8 +91,8 @@ public:
             [](void *memory) { ::operator delete(memory, std::align_val_t(64)); }};
   }
 
-  /// New uninitialised memory of a device, in the order of `stream`: work that is queued there later may use it. It
-  /// goes back, again in that order, when the last tensor that shares it is gone.
+  /// Returns new uninitialised memory of a device in stream order: work queued on `stream` later may use it. It is
+  /// freed, again in that order, with the last tensor that shares it.
   static Result<Tensor> empty(DType dtype, std::vector<int64_t> shape, kpkg_device device, Stream stream = {}) {
     int64_t bytes = byteCount(dtype, shape);
     if (bytes < 0)
@@ -112,7 +111,7 @@ public:
         data, [device, stream = std::move(stream)](void *memory) { kpkg_memory_free(device, memory, stream.handle); });
   }
 
-  /// A copy of this tensor's elements on `device`, with the same strides. From or to the host it is complete; within a
+  /// Returns a copy of the elements on `device`, with the same strides. From or to the host it is complete; within a
   /// device it is queued on `stream`.
   Result<Tensor> to(kpkg_device device, Stream stream = {}) const {
     int64_t lowest = 0, highest = 0;
@@ -141,7 +140,7 @@ public:
     return Tensor(view.data, DType(view.dtype), {view.shape, view.shape + view.rank}, std::move(strides), view.device,
                   {});
   }
-  /// Takes over a `DLManagedTensor` (it is released with the last copy of the result; not when this fails).
+  /// Takes ownership of a `DLManagedTensor`, which is released with the last copy of the result; not on failure.
   template <typename DLManagedTensor> static Result<Tensor> fromDlpack(DLManagedTensor *managed) {
     auto tensor = viewDlpack(&managed->dl_tensor);
     if (tensor)
@@ -152,7 +151,8 @@ public:
       });
     return tensor;
   }
-  /// A new `DLManagedTensor` (or `DLManagedTensorVersioned`), which shares the memory. The caller calls its deleter.
+  /// Returns a new `DLManagedTensor` (or `DLManagedTensorVersioned`) that shares the memory. The caller must call its
+  /// deleter.
   Result<void *> toDlpack(bool versioned = false) const {
     auto *copy = new Tensor(*this);
     kpkg_tensor descriptor = copy->descriptor();
@@ -178,13 +178,13 @@ public:
       count *= extent;
     return count;
   }
-  /// Valid while this object lives unchanged.
+  /// Valid while this object exists unchanged.
   kpkg_tensor descriptor() const {
     return {address, extents.data(), steps.data(), rank(), int32_t(elementType), place};
   }
 
 private:
-  /// -1 where there are no such tensors.
+  /// Returns -1 for an impossible shape.
   static int64_t byteCount(DType dtype, const std::vector<int64_t> &shape) {
     int64_t bytes = int64_t(kpkg_dtype_size(int32_t(dtype)));
     bool isEmpty = false;
@@ -242,7 +242,8 @@ public:
   Value(const char *string) : Value(std::string(string)) {}
   Value(Tensor operand) : tensor(std::move(operand)) { value.kind = KPKG_TENSOR; }
 
-  /// The C form; `storage` holds a tensor's descriptor. Valid while this object and `storage` live unchanged.
+  /// Returns the C format; `storage` holds a tensor's descriptor. Valid while this object and `storage` exist
+  /// unchanged.
   kpkg_value lower(kpkg_tensor &storage) const {
     kpkg_value lowered = value;
     if (value.kind == KPKG_INT_LIST) {

@@ -6,8 +6,8 @@
     tools/bench/hunt --page
 
 Each call is checked against float64, then timed with a cold L2 cache. A ratio is the time of the best peer (eager
-PyTorch, with --compile also torch.compile) by kpkg's. Calls that only a fallback takes are counted and have no ratio.
-The state file has a line for each call; a run goes on where its last line ends.
+PyTorch, with --compile also torch.compile) divided by kpkg's. Calls that only a fallback runs are counted and have no
+ratio. The state file has a line for each call; a run continues after its last line.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "expected-speed.md"
-#: Most elements of a tensor that is drawn.
+#: Maximum of elements of a drawn tensor.
 MOST = {"cuda": 1 << 26, "cpu": 1 << 21}
 
 
@@ -63,7 +63,7 @@ def write_page() -> int:
 
 
 def facts(options: argparse.Namespace) -> dict[str, Any]:
-    """Date, machine and versions."""
+    """Returns date, machine and versions."""
     import datetime
 
     import cpu_random
@@ -81,7 +81,7 @@ def facts(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ops_of(packages: Path) -> Callable[[str], Any]:
-    """Finds an op of the packages by its name."""
+    """Returns a function that finds an op of the packages by its name."""
     import kpkg
 
     libraries = [kpkg.load(path) for path in sorted(packages.glob("*.kpkg"))]

@@ -1,8 +1,8 @@
-"""Calls of ops as JSON values: which tensors they take, and PyTorch's way of computing the same.
+"""Represents calls of ops as JSON values, and computes them with PyTorch.
 
-A call is {"op": name, "args": [...], "kwargs": {...}, "grad": bool}. A tensor is {"shape", "dtype", "order", "fill"}:
-`order` lists dimensions from the outermost in memory to the innermost, and `fill` says which numbers it has. With
-"grad" the gradient of the call is meant, for all floating-point tensors.
+A call is {"op": name, "args": [...], "kwargs": {...}, "grad": bool}. A tensor is {"shape", "dtype", "order", "fill"}.
+`order` lists dimensions from the outermost in memory to the innermost, and `fill` is the kind of its numbers. "grad"
+selects the gradient of the call for all floating-point tensors.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ Call = dict[str, Any]
 
 
 def tensor(shape: list[int], dtype: str, order: list[int] | None = None, fill: str = "normal") -> Call:
-    """The description of a tensor. `fill`: "normal", "positive", or "below N" for integers from 0 to N - 1."""
+    """Returns the description of a tensor. `fill`: "normal", "positive", or "below N" for integers from 0 to N - 1."""
     return {"shape": shape, "dtype": dtype, "order": order or list(range(len(shape))), "fill": fill}
 
 
@@ -30,7 +30,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def elements(call: Call) -> int:
-    """Elements of all tensors that the call takes."""
+    """Returns the number of elements of all tensors in the call."""
     return sum(math.prod(each["shape"]) for each in tensors_in(call))
 
 
@@ -52,7 +52,7 @@ def make(described: Call, generator: torch.Generator) -> Tensor:
 
 
 def arguments(call: Call, generator: torch.Generator) -> tuple[list[Any], dict[str, Any]]:
-    """The call's arguments, fresh tensors among them."""
+    """Returns the call's arguments, with new tensors."""
     made = [make(each, generator) if is_tensor(each) else each for each in call["args"]]
     named = {k: make(v, generator) if is_tensor(v) else v for k, v in call.get("kwargs", {}).items()}
     return made, named
@@ -88,7 +88,7 @@ def _over_one(name: str) -> Callable[..., Tensor]:
     return lambda x, dims, keep: function(x, dims[0], keepdim=keep)
 
 
-#: By op: the same in PyTorch, with the arguments of kpkg's op.
+#: By op, the equivalent PyTorch function, with the arguments of kpkg's op.
 PEERS: dict[str, Callable[..., Any]] = {
     "linear": F.linear,
     "matmul": torch.matmul,

@@ -1,4 +1,4 @@
-"""Draws calls from a seed: call i depends on the seed and i alone.
+"""Draws calls from a seed: call i depends only on the seed and i.
 
 Extents are log-uniform, and one in three is a multiple of 8 or near a power of two. Some calls are layers of public
 models with drawn numbers of rows and pictures.
@@ -22,7 +22,7 @@ class Draw(random.Random):
     """A random number generator with the distributions of calls."""
 
     def extent(self, low: int, high: int) -> int:
-        """Log-uniform from low to high; some are multiples of 8, or within one of a power of two."""
+        """Returns a log-uniform extent from low to high. Some are multiples of 8, or within one of a power of two."""
         value = round(math.exp(self.uniform(math.log(low), math.log(high))))
         kind = self.random()
         if kind < 0.3 and value >= 8:
@@ -32,11 +32,11 @@ class Draw(random.Random):
         return min(max(value, low), high)
 
     def dtype(self, wide: float = 0.25) -> str:
-        """A 16-bit dtype, or float32 in the share `wide` of all calls."""
+        """Returns a 16-bit dtype, or float32 in the share `wide` of all calls."""
         return "float32" if self.random() < wide else self.choice(HALVES)
 
     def shape(self, rank: int, most: int) -> list[int]:
-        """Extents with at most `most` elements in all."""
+        """Returns extents with at most `most` elements in all."""
         total = self.extent(min(64, most), most)
         shape = [1] * rank
         for d in self.sample(range(rank), rank):
@@ -45,7 +45,7 @@ class Draw(random.Random):
         return shape
 
     def order(self, rank: int, plain: float = 0.7) -> list[int]:
-        """Dimensions in memory order, contiguous in the share `plain` of all calls."""
+        """Returns dimensions in memory order, contiguous in the share `plain` of all calls."""
         return list(range(rank)) if self.random() < plain else self.sample(range(rank), rank)
 
 
@@ -125,7 +125,7 @@ def elementwise(draw: Draw, most: int) -> Call:
 
 
 def channel_order(draw: Draw, rank: int) -> list[int]:
-    """Channels first or last in memory."""
+    """Returns channels-first or channels-last order."""
     return [0, *range(2, rank), 1] if draw.random() < 0.5 else list(range(rank))
 
 
@@ -202,7 +202,7 @@ def attention(draw: Draw, most: int) -> Call:
     return {"op": "scaled_dot_product_attention", "args": args, "kwargs": kwargs}
 
 
-#: By family: how to draw a call, and its share of all calls.
+#: By family, a function that draws a call, and its share of all calls.
 FAMILIES: dict[str, tuple[Callable[[Draw, int], Call], float]] = {
     "products": (products, 0.2),
     "rows": (rows, 0.15),
@@ -219,7 +219,7 @@ SHARE_OF_GRADIENTS = 0.3
 
 
 def draw_call(seed: int, number: int, most: int, families: list[str] | None = None) -> tuple[str, Call]:
-    """The family and the call of that number. Its tensors have at most about `most` elements each."""
+    """Returns the family and the call of that number. Its tensors have at most about `most` elements each."""
     draw = Draw(f"{seed}:{number}")
     names = families or list(FAMILIES)
     while True:

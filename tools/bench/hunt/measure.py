@@ -1,4 +1,4 @@
-"""Runs one call beside PyTorch: correct against float64, then timed with a cold L2 cache.
+"""Checks one call against float64, then times it beside PyTorch with a cold L2 cache.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 Run = Callable[[], Any]
 FLUSH_BYTES = 256 << 20
-#: Above so many elements of arguments, the result in float64 is not computed: the peer's is compared.
+#: With more elements of arguments, the peer's result is compared instead of one in float64.
 MOST_EXACT = 1 << 27
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
@@ -30,7 +30,7 @@ def tensors_of(value: Any) -> list[Tensor]:
 
 
 def with_gradients(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> tuple[Run, list[Tensor]]:
-    """The gradient of the call as a call of its own, and what it is the gradient of."""
+    """Returns the gradient of the call as a separate call, and its inputs."""
     leaves = [a.detach().requires_grad_() if isinstance(a, Tensor) and a.is_floating_point() else a for a in args]
     inputs = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
     result = tensors_of(function(*leaves, **kwargs))[0]
@@ -47,7 +47,8 @@ def prepared(function: Callable[..., Any], call: Call, args: list[Any], kwargs: 
 
 
 def distance(found: list[Tensor], expected: list[Tensor]) -> float:
-    """The largest difference, in units of the result's round-off and size; infinite where one is not finite."""
+    """Returns the largest difference, in units of the result's round-off and magnitude; infinite if a result is not
+    finite."""
     most = 0.0
     for mine, exact in zip(found, expected, strict=True):
         if mine.shape != exact.shape:
@@ -64,10 +65,11 @@ def distance(found: list[Tensor], expected: list[Tensor]) -> float:
 
 
 def is_wrong(call: Call, ours: Run, theirs: Run, args: list[Any], kwargs: dict[str, Any]) -> str | None:
-    """Says how far the result is from the exact one, if it is further than twice the peer's and 16 round-offs."""
+    """Returns how far the result is from the exact one, if that exceeds both twice the peer's error and 16
+    round-offs."""
     found, other = tensors_of(ours()), tensors_of(theirs())
     if elements(call) > MOST_EXACT or call["op"] == "argmax":
-        # Equal extremes may have another index: the values there count.
+        # Equal extremes may have different indices, so their values are compared.
         if call["op"] == "argmax":
             x, dims = args[0], args[1]
             found, other = ([x.gather(dims[0], i if args[2] else i.unsqueeze(dims[0]))] for (i,) in (found, other))
@@ -80,14 +82,14 @@ def is_wrong(call: Call, ours: Run, theirs: Run, args: list[Any], kwargs: dict[s
 
 
 class Clock:
-    """Times runs in turn, on a GPU by events with the L2 cache flushed, on a CPU by the host's clock."""
+    """Times runs in turn: on a GPU by events with the L2 cache flushed, on a CPU by the host's clock."""
 
     def __init__(self, device: str, seconds: float) -> None:
         self.is_gpu, self.seconds = device == "cuda", seconds
         self.flush = torch.empty(FLUSH_BYTES if self.is_gpu else 0, dtype=torch.uint8, device=device)
 
     def once(self, run: Run) -> float:
-        """Seconds of one run; on a GPU those of the device."""
+        """Returns the seconds of one run; on a GPU, those of the device."""
         if not self.is_gpu:
             start = time.perf_counter()
             run()
@@ -101,7 +103,7 @@ class Clock:
         return float(begin.elapsed_time(end)) * 1e-3
 
     def medians(self, runs: dict[str, Run]) -> dict[str, float]:
-        """Median seconds of each. Slow calls get fewer rounds."""
+        """Returns the median seconds of each. Slow calls get fewer rounds."""
         slowest = max(self.once(run) for run in runs.values() for _ in range(2))
         rounds = max(3, min(15, int(self.seconds / (slowest + 2e-4) / len(runs))))
         taken: dict[str, list[float]] = {name: [] for name in runs}
@@ -111,7 +113,7 @@ class Clock:
         return {name: statistics.median(times) for name, times in taken.items()}
 
     def host(self, run: Run, repeats: int = 20) -> float:
-        """Seconds that the host needs for a call on a GPU, when nobody waits for its result."""
+        """Returns the host's seconds for a GPU call without waiting for its result."""
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(repeats):
@@ -122,18 +124,18 @@ class Clock:
 
 
 def compiled(call: Call, args: list[Any], kwargs: dict[str, Any]) -> Run | None:
-    """The peer by torch.compile, or None where it cannot be compiled."""
+    """Returns the peer by torch.compile, or None if it cannot be compiled."""
     torch._dynamo.reset()
     try:
         run = prepared(torch.compile(PEERS[call["op"]], dynamic=False), call, args, kwargs)
         run()
-    except Exception:  # whatever the compiler raises: this peer is not there for this call
+    except Exception:  # after any compiler error, this peer is missing for this call
         return None
     return run
 
 
 def measure(op: Callable[..., Any], call: Call, clock: Clock, seed: int, with_compile: bool) -> dict[str, Any]:
-    """What is known of the call after it has run: a ratio, or what was wrong."""
+    """Returns the facts about the call after running it: a ratio, or its error."""
     device = "cuda" if clock.is_gpu else "cpu"
     args, kwargs = arguments(call, torch.Generator(device=device).manual_seed(seed))
     runs = {"eager": prepared(PEERS[call["op"]], call, args, kwargs)}
@@ -165,7 +167,7 @@ def measure(op: Callable[..., Any], call: Call, clock: Clock, seed: int, with_co
 
 
 def kernels_of(op: Callable[..., Any], call: Call, seed: int, device: str) -> list[str]:
-    """The kernel instances that the call runs, the longest first."""
+    """Returns the kernel instances that the call runs, the longest first."""
     args, kwargs = arguments(call, torch.Generator(device=device).manual_seed(seed))
     with kpkg.fallback_policy("strict"):
         run = prepared(op, call, args, kwargs)

@@ -1,4 +1,4 @@
-"""What a hunt found: figures of each family, the slowest calls, and the page for users.
+"""Reports the results of a hunt: figures of each family, the slowest calls, and the page for users.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,12 +13,12 @@ Row = dict[str, Any]
 
 
 def quantile(ascending: list[float], share: float) -> float:
-    """The value below which `share` of all lie."""
+    """Returns the value below which `share` of all values are."""
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
-    """Figures of the calls of a family. Ratios are the best peer's time by kpkg's."""
+    """Returns figures of the calls of a family. Ratios are the best peer's time divided by kpkg's."""
     ratios = sorted(row["ratio"] for row in rows if "ratio" in row)
     figures: dict[str, Any] = {"n": len(rows), "timed": len(ratios)}
     for kind in ("wrong", "error", "fallback", "left_out"):
@@ -32,7 +32,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 
 
 def worst(rows: list[Row]) -> list[Row]:
-    """Wrong results first, then errors, then the lowest ratios."""
+    """Returns wrong results first, then errors, then the lowest ratios."""
 
     def rank(row: Row) -> tuple[int, float]:
         return (0 if "wrong" in row else 1 if "error" in row else 2, row.get("ratio", math.inf))
@@ -42,7 +42,8 @@ def worst(rows: list[Row]) -> list[Row]:
 
 
 def result(facts: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-    """The result file: facts of the run, figures of each family with its gradients apart, and the worst calls."""
+    """Returns the result file: facts of the run, figures of each family with its gradients separate, and the worst
+    calls."""
     families: dict[str, list[Row]] = {}
     for row in rows:
         families.setdefault(row["family"] + (" gradients" if row["call"]["grad"] else ""), []).append(row)
@@ -55,7 +56,7 @@ def result(facts: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
 
 
 def page(results: list[dict[str, Any]]) -> str:
-    """The page for users, from result files."""
+    """Returns the page for users, from result files."""
     text = """# Expected speed
 
 Look up a family of ops to see how kpkg compares with PyTorch on shapes that nobody chose.

@@ -1,5 +1,4 @@
-// What a device can do, measured.
-//
+// Measures the limits of a device.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/DeviceLimits.h"
 #include "tools/kpkg/bench/PairProducts.h"
@@ -25,9 +24,9 @@ std::string processorName() {
 
 int64_t positiveSetting(int name) { return std::max<int64_t>(sysconf(name), 0); }
 
-/// Bytes of each of the copy's two buffers: four times the last cache, but no less than 256 MiB and no more than 512
-/// MiB (which is larger than the caches, while what systems say about shared caches may be too much), and at most a
-/// quarter of the free memory.
+/// Returns the bytes of each of the copy's two buffers: four times the last-level cache, between 256 MiB and 512 MiB.
+/// Caches are smaller than 512 MiB, but systems may report too much for shared ones. The result is at most a quarter of
+/// the free memory.
 int64_t copyBytes(const Place &place) {
   int64_t cache = 0, available = 0;
   auto info = describeDevice(place.device);
@@ -47,7 +46,7 @@ Result<Tensor> allocate(const Place &place, DType dtype, int64_t count) {
   return Tensor::empty(dtype, {count}, place.device, place.stream);
 }
 
-/// The fastest of kpkg's kernels and, on a GPU, of the driver's own copy.
+/// Measures the fastest of kpkg's kernels and, on a GPU, of the driver's copy.
 Result<Limit> measureCopy(const Place &place, const Library &library) {
   auto op = library.op("copy");
   if (!op)
@@ -62,7 +61,7 @@ Result<Limit> measureCopy(const Place &place, const Library &library) {
     auto done = op->call(place.stream, {from, to}, {{"wide", wide}, {"blocks", blocks}});
     return done ? Status() : Status(done.error());
   };
-  // Memory that was never written is one shared page of zeros, which no copy has to fetch. The threads write both
+  // Memory that was never written is one shared page of zeros, which copies need not load. So the threads write both
   // buffers first.
   for (const auto &[from, to] : {std::pair(*x, *y), std::pair(*y, *x)})
     if (Status status = copy(from, to, false); !status)
@@ -95,7 +94,7 @@ Result<Limit> measureCopy(const Place &place, const Library &library) {
   return best;
 }
 
-/// The fastest combination of width and chains.
+/// Measures the fastest combination of width and chains.
 Result<Limit> measureArithmetic(const Place &place, const Library &library, DType dtype) {
   auto op = library.op("multiply_add");
   auto info = describeDevice(place.device);
@@ -103,7 +102,7 @@ Result<Limit> measureArithmetic(const Place &place, const Library &library, DTyp
     return op ? info.error() : op.error();
   ProbeTiles tiles = probeTiles(place.isCuda());
   int64_t blocks = int64_t(info->processors) * 16;
-  // Also large enough that the runtime thinks all threads worth waking.
+  // It is also large enough for the runtime to wake all threads.
   auto y = allocate(place, dtype, std::max<int64_t>(blocks * tiles.multiplyAdd[1], 1 << 16));
   if (!y)
     return y.error();
@@ -164,7 +163,7 @@ Result<DeviceLimits> measureLimits(const Place &place, const std::set<DType> &dt
         limits.arithmetic.push_back({dtype, std::move(*pairs)});
         continue;
       }
-    // The other narrower types are widened to float32 to be computed with.
+    // Other narrow types are computed in float32.
     DType computed = dtype == DType::Float64 ? DType::Float64 : DType::Float32;
     if (!measured.contains(computed)) {
       auto limit = measureArithmetic(place, *library, computed);

@@ -1,5 +1,4 @@
-// What a device can do, measured in this run: how fast it copies memory, and how many floating-point operations it
-// does.
+// Measures the limits of a device in this run: its copy rate, and its floating-point rate.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/Place.h"
@@ -7,7 +6,7 @@
 
 namespace kpkg::command::bench {
 
-/// A measured rate and, in words for the report, how it was measured.
+/// A measured rate, and a description of the measurement for the report.
 struct Limit {
   double perSecond = 0;
   std::string how;
@@ -19,13 +18,13 @@ struct ArithmeticLimit {
 };
 
 struct DeviceLimits {
-  /// "AMD EPYC, x86-64-v3, 2 threads"
+  /// For example "AMD EPYC, x86-64-v3, 2 threads".
   std::string device;
   /// Bytes read plus bytes written.
   Limit copy;
   std::vector<ArithmeticLimit> arithmetic;
 
-  /// Null when nothing was measured for this dtype.
+  /// Returns null if nothing was measured for this dtype.
   const Limit *flopsOf(DType dtype) const {
     for (const ArithmeticLimit &limit : arithmetic)
       if (limit.dtype == dtype)
@@ -34,8 +33,8 @@ struct DeviceLimits {
   }
 };
 
-/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point ones), by kernels that are
-/// compiled here for the device. Takes about a second.
+/// Measures the copy rate, and the arithmetic rate for each of `dtypes` (floating-point), with kernels compiled for the
+/// device. Takes about a second.
 Result<DeviceLimits> measureLimits(const Place &place, const std::set<DType> &dtypes);
 
 } // namespace kpkg::command::bench

@@ -1,5 +1,4 @@
-// How long work takes on a GPU: events around each call, with the data of the call before it out of the caches.
-//
+// Times work on a GPU: events around each call, with the previous call's data flushed from the caches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Event.h"
 #include "tools/kpkg/bench/Timing.h"
@@ -12,10 +11,10 @@ namespace {
 
 constexpr double MaxSeconds = 5;
 constexpr int MinSamples = 3;
-/// Keeps a GPU busy for longer than the host needs to queue a call, so that the host's time does not show.
+/// Keeps a GPU busy for longer than the host takes to queue a call, so that the host's time is hidden.
 constexpr int64_t MinFlushBytes = int64_t(128) << 20;
 
-/// Fills the caches with something else.
+/// Flushes the caches.
 class Flush {
 public:
   static Result<Flush> prepare(const Place &place) {

@@ -1,5 +1,4 @@
-// A benchmark as one page: roofline above, table below.
-//
+// Writes a benchmark as one page: roofline above, table below.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
 #include <algorithm>
@@ -9,7 +8,7 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// The policy keeps a browser from loading or running anything, whatever a package's text may be.
+/// The content security policy keeps a browser from loading or running anything, for any text of a package.
 constexpr const char *Head = R"(<!DOCTYPE html>
 <html lang="en">
 <head>

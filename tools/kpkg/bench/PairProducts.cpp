@@ -1,6 +1,6 @@
-// How fast a CPU multiplies pairs of bfloat16 numbers. The language has no such instruction by itself, only matrix
-// products, in which operands move too; so the loop is written here.
+// Measures how fast a CPU multiplies pairs of bfloat16 numbers.
 //
+// The .k language has this instruction only in matrix products, which also move operands. So the loop is written here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/PairProducts.h"
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// Sixteen sums, two products to each, an addition and a multiplication each.
+/// Sixteen sums with two products each, an addition and a multiplication each.
 constexpr double OperationsPerInstruction = 16 * 2 * 2;
 
-/// `Chains` sums that do not wait for each other.
+/// Computes `Chains` independent sums.
 template <int Chains> __attribute__((target("avx512f,avx512bf16"))) float multiplyPairs(int64_t steps) {
   __m512 sums[Chains];
   for (int i = 0; i < Chains; ++i)
@@ -41,11 +41,11 @@ template <int Chains> __attribute__((target("avx512f,avx512bf16"))) float multip
   return _mm512_reduce_add_ps(total);
 }
 
-/// Seconds that all threads take for `steps` each.
+/// Returns the seconds that all threads take for `steps` each.
 double secondsOf(float (*loop)(int64_t), int64_t steps) {
   int threads = std::max(kpkg_cpu_threads(), 1);
   std::barrier ready(threads + 1), done(threads + 1);
-  std::atomic<float> result = 0; // that somebody could read
+  std::atomic<float> result = 0; // keeps the compiler from removing the loop
   std::vector<std::thread> workers;
   for (int i = 0; i < threads; ++i)
     workers.emplace_back([&] {

@@ -1,5 +1,4 @@
-// Lines of a benchmark against the roofline, and as text.
-//
+// Places lines of a benchmark relative to the roofline, and formats them as text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// Three digits: 1.23, 12.3, 123.
+/// Formats three digits: 1.23, 12.3, 123.
 std::string threeDigits(double value) {
   return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
@@ -41,7 +40,7 @@ Placement place(const BenchLine &line, const DeviceLimits &limits) {
   }
   if (line.bytes > 0 && line.flops > 0)
     placement.intensity = line.flops / line.bytes;
-  // Both at once, as the device can do them at the same time: min(copy rate, arithmetic rate / intensity) as a time.
+  // The device can do both concurrently: min(copy rate, arithmetic rate / intensity) as a time.
   if (double least = std::max(memorySeconds, arithmeticSeconds); least > 0) {
     placement.limitSeconds = least;
     placement.share = least / seconds;

@@ -1,5 +1,4 @@
-// The kernels that find out what a device can do: compiled here, and run by the runtime like those of any package.
-//
+// Compiles the kernels that measure a device's limits, which the runtime runs like any package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Probes.h"
 #include "compiler/diag/Diagnostics.h"
@@ -11,8 +10,8 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// On a CPU a width of 8 is the least that a tile has in registers; a GPU shares a tile among the threads of a block.
-/// Which width and how many chains fill a processor's units without spilling depends on its registers and latencies, so
+/// On a CPU, 8 is the smallest width of a tile in registers; on a GPU, the threads of a block share a tile. The width
+/// and the number of chains that fill a processor's units without spilling depend on its registers and latencies. So
 /// each combination is tried.
 constexpr const char *Source = R"k(
 comptime ON_GPU = target.has("gpu")
@@ -80,7 +79,7 @@ Result<Library> compileProbes(bool forGpu) {
     return fail(llvm::toString(package.takeError()));
   if (!*package)
     return fail(compiler::renderText(diags, sources));
-  // Kept for ever, as the library's memory must be.
+  // Kept forever, because the library's memory must be.
   return Library::openMemory(*new std::string(std::move(**package)), "limits");
 }
 

@@ -1,14 +1,13 @@
-// The kernels that find out what a device can do.
-//
+// Compiles the kernels that measure a device's limits.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <kpkg/kpkg.hpp>
 
 namespace kpkg::command::bench {
 
-/// A package compiled here: `limits::multiply_add(y, wide, many, steps, blocks)`, in which each block does 5 chains of
-/// multiply-adds (10 when `many`) on a tile of elements, and `limits::copy(x, y, wide, blocks)`, in which each block
-/// copies one. For a GPU it is PTX, so that no assembler is needed.
+/// Returns a package with two ops. In `limits::multiply_add(y, wide, many, steps, blocks)` each block computes 5 chains
+/// of FMAs (10 if `many`) on a tile of elements. In `limits::copy(x, y, wide, blocks)` each block copies a tile. For a
+/// GPU it is PTX, so that no assembler is needed.
 Result<Library> compileProbes(bool forGpu);
 
 /// Elements of their tiles, narrow and wide.

@@ -1,4 +1,4 @@
-// The roofline of a benchmark as SVG: both axes logarithmic, the limits as lines, each line of the table as a numbered
+// Draws the roofline of a benchmark as SVG: logarithmic axes, the limits as lines, each line of the table as a numbered
 // point.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
@@ -15,7 +15,7 @@ constexpr double Width = 860, Height = 460, Left = 100, Right = 20, Top = 20, Bo
 /// A logarithmic axis over whole decades.
 struct Axis {
   int low = 0, high = 0;     ///< powers of ten
-  double start = 0, end = 0; ///< where they are drawn
+  double start = 0, end = 0; ///< positions in the drawing
 
   void cover(double value) {
     low = std::min(low, int(std::floor(std::log10(value))));
@@ -120,7 +120,7 @@ private:
     text((x.start + x.end) / 2, Height - 8, "middle", "FLOP per byte");
   }
 
-  /// 10^power, "100 GFLOP/s".
+  /// Formats 10^power, "100 GFLOP/s".
   static std::string wholeRate(int power) {
     static constexpr const char *prefixes[] = {"", "k", "M", "G", "T", "P"};
     int step = std::clamp(power >= 0 ? power / 3 : 0, 0, 5);

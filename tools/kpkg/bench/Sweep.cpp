@@ -1,5 +1,4 @@
-// Names in `--input` texts that stand for several values.
-//
+// Expands names in `--input` texts that stand for several values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Sweep.h"
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace kpkg::command::bench {
 
 namespace {
 
-/// More calls than this are a typing error, not a wish.
+/// Limit of calls, beyond which the sweep is probably a typing error.
 constexpr size_t MaxPoints = 1000;
 
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -22,7 +21,7 @@ std::string_view trim(std::string_view text) {
                                          : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-/// `value` with `replace` applied to every word that may be the name of a sweep.
+/// Returns `value` with `replace` applied to every word that may be the name of a sweep.
 std::string mapWords(std::string_view value, const std::function<std::string(std::string_view)> &replace) {
   std::string mapped;
   for (size_t i = 0; i < value.size();) {

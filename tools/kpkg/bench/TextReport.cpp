@@ -1,5 +1,4 @@
-// A benchmark as a table on a terminal, and as JSON.
-//
+// Writes a benchmark as a table on a terminal, and as JSON.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/BenchReport.h"
 #include <algorithm>

@@ -1,5 +1,4 @@
-// How long a call of an op takes.
-//
+// Times calls of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/bench/Timing.h"
 #include <algorithm>
@@ -19,7 +18,7 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Between the two nearest of `sorted`, which is not empty.
+/// Interpolates between the two nearest values of `sorted`, which is not empty.
 double quantile(const std::vector<double> &sorted, double share) {
   double place = share * double(sorted.size() - 1);
   size_t below = size_t(place);
@@ -31,7 +30,7 @@ bool isDense(const Tensor &tensor) {
   return tensor.strides() == Tensor(nullptr, tensor.dtype(), tensor.shape()).strides();
 }
 
-/// New memory of its own for every result, so that they can be given as outputs.
+/// Returns whether every result has new memory of its own, so that it can be passed as an output.
 bool areFresh(const std::vector<Tensor> &results, const std::vector<Named> &named) {
   std::vector<const void *> owners;
   for (const Named &argument : named)

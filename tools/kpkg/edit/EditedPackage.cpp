@@ -1,4 +1,4 @@
-// Changed copies of packages: fewer sections or targets, or the instances of several packages.
+// Makes changed copies of packages: fewer sections or targets, or the instances of several packages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/edit/EditedPackage.h"
 #include "runtime/format/CanonicalJson.h"
@@ -64,7 +64,7 @@ std::string labelOf(const json &manifest, const json &instance) {
       fmt::join(values, ","), variant.empty() ? "" : " ", variant, instance.at("target").get<std::string>());
 }
 
-/// The rows of the tuning table by what decides when they count; none without a table.
+/// Returns the rows of the tuning table by their keys; none without a table.
 static Result<std::map<std::string, json>> tuningRows(const OpenedPackage &package) {
   std::map<std::string, json> rows;
   const format::Section *section = package.reader.find(tuningName);

@@ -1,4 +1,4 @@
-// What a recorded profile says: tables per op and per kernel, and a trace for Perfetto.
+// Formats a recorded profile: tables per op and per kernel, and a trace for Perfetto.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/profile/ProfileReport.h"
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Row {
   double hostUs = 0, bytes = 0, flops = 0;
   std::optional<double> deviceUs;
 
-  /// Microseconds that rates are over; 0 where a GPU did not tell.
+  /// Returns the microseconds for rates; 0 if a GPU did not report its time.
   double busyUs() const { return deviceUs ? *deviceUs : device == "cpu" ? hostUs : 0; }
   double weight() const { return deviceUs ? *deviceUs : hostUs; }
 

@@ -1,4 +1,4 @@
-// The rows of a package's tuning table, as text and in a package.
+// Reads and writes the rows of a package's tuning table, as text and in a package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/tune/Rows.h"
 #include "runtime/format/CanonicalJson.h"

@@ -1,4 +1,4 @@
-// Which of several ways to run a call is the fastest, within a time limit.
+// Finds the fastest of several ways to run a call, within a time limit.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/tune/Search.h"
 #include "tools/kpkg/bench/Timing.h"
@@ -10,12 +10,12 @@ namespace kpkg::command::tune {
 
 namespace {
 constexpr double TieBand = 1.02;
-/// What is slower than the best by this factor is not visited again.
+/// Factor by which a contender may be slower than the best before it is dropped.
 constexpr double OutOfRace = 1.25;
 constexpr int SamplesOfVisit = 5;
 constexpr int MaxRounds = 50;
 
-/// The same on every platform, unlike std::shuffle.
+/// Shuffles equally on every platform, unlike std::shuffle.
 std::vector<size_t> shuffled(size_t count, std::mt19937_64 &random) {
   std::vector<size_t> order(count);
   for (size_t i = 0; i < count; ++i)

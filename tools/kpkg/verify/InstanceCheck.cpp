@@ -1,4 +1,4 @@
-// Runs every instance of a package that this machine can run, and compares with the packaged references.
+// Runs every instance of a package that this machine can run, and compares it with the packaged references.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/verify/InstanceCheck.h"
 #include "tools/kpkg/Agreement.h"
@@ -19,12 +19,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Draws for a dtype, after which the op is taken not to have it.
+/// Limit of draws for a dtype, after which the op is assumed not to support it.
 constexpr int mostDraws = 400;
-/// Calls of an instance for each op; more would say the same.
+/// Calls of an instance for each op; more would not add information.
 constexpr int mostCalls = 12;
 
-/// A launch of a call: the instance that it takes, and those that could take it as well.
+/// A launch of a call: its chosen instance, and the other possible ones.
 struct LaunchChoice {
   std::string kernel, chosen;
   std::vector<std::string> others;
@@ -50,7 +50,7 @@ std::vector<LaunchChoice> choicesOf(const Op &op, const std::vector<std::string>
   return all;
 }
 
-/// How many instances the package has for targets that this CPU runs.
+/// Returns how many instances the package has for targets that this CPU runs.
 size_t runnableOnHost(const Library &library) {
   std::set<std::string> targets;
   for (size_t i = 0; const char *target = kpkg_cpu_target(i); ++i)
@@ -66,7 +66,7 @@ struct InstanceRecord {
   int calls = 0, right = 0;
   Errors worst;
   bool isDeterministic = true;
-  /// Of the first wrong call.
+  /// Describes the first wrong call.
   std::string op, wrong;
   std::vector<std::string> inputs;
 };
@@ -78,9 +78,9 @@ public:
       fixed.push_back(input.substr(0, input.find('=')));
   }
 
-  /// False when the op took nothing that was drawn; `refusal` says why.
+  /// Runs drawn calls. `hasRun` is false if the op accepted none; `refusal` says why.
   Status run(const Op &op, const Op &reference, const Place &place, bool &hasRun, std::string &refusal);
-  /// The exit code after all ops.
+  /// Returns the exit code after all ops.
   ExitCode print() const;
 
 private:
@@ -93,7 +93,7 @@ private:
                const std::vector<Tensor> &expected, double flops, const std::vector<std::string> &ran);
   std::vector<std::string> fixed;
   std::map<std::string, InstanceRecord> records;
-  std::set<std::string> ofReferences; ///< what references ran, in calls to compare with
+  std::set<std::string> ofReferences; ///< instances that references ran, in calls to compare with
   std::set<std::string> claimsDeterministic;
   const Library &library;
   const CheckOptions &options;
@@ -169,7 +169,7 @@ Status Check::testCase(const Op &op, const Op &reference, const Place &place, co
       if (!one)
         return one.error();
       std::vector<std::string> replaced;
-      // A kernel that is launched twice may need several instances; then the pinned one cannot run the call.
+      // A kernel that is launched twice may need several instances, so that the pinned one cannot run the call.
       Call restricted = choicesOf(*one, inputs, place);
       for (const LaunchChoice &each : restricted)
         replaced.push_back(each.chosen);
@@ -181,7 +181,7 @@ Status Check::testCase(const Op &op, const Op &reference, const Place &place, co
 }
 
 Result<Op> Check::pinned(const Op &op, const std::string &kernel, const std::string &instance) const {
-  Registry registry; // which the op keeps
+  Registry registry; // kept alive by the op
   Status status = registry.add(library);
   if (status)
     status = registry.setPolicy(Policy::Strict);
@@ -192,7 +192,7 @@ Result<Op> Check::pinned(const Op &op, const std::string &kernel, const std::str
   return registry.op(op.name());
 }
 
-/// Whether two outcomes are the same bits.
+/// Returns whether two outcomes are bitwise equal.
 bool areEqual(const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), sameBits);
 }
@@ -228,7 +228,7 @@ void Check::compare(const Op &op, const Op &used, const Place &place, const std:
 }
 
 ExitCode Check::print() const {
-  // Of a call with several kernels, one that is right elsewhere is not to blame as long as there is another.
+  // In a call with several kernels, one that is correct elsewhere is not blamed as long as there is another candidate.
   bool hasCulprit =
       std::any_of(records.begin(), records.end(), [](const auto &item) { return item.second.right == 0; });
   bool isGood = true;
@@ -258,7 +258,7 @@ ExitCode Check::print() const {
   return isGood ? Success : InputRefused;
 }
 
-/// The host, and the first GPU where there is one.
+/// Returns the host, and the first GPU if there is one.
 Result<std::vector<Place>> places() {
   std::vector<Place> all;
   auto host = hostPlace();
