@@ -1,8 +1,11 @@
-// Builds the pass pipeline that takes a kernel from tile level to a laid-out kernel of a chip.
+// Takes a kernel at tile level to a laid-out kernel of a chip: the head, the choice of a pipeline, the shared phases.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/pipeline/Phases.h"
 #include "dialect/tile/transforms/Passes.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -11,6 +14,64 @@ using namespace mlir;
 
 namespace kpkg {
 
+KernelKind kindOf(tile::KernelOp kernel) {
+  if (kgpu::getLaunch(kernel).consumers != 0)
+    return KernelKind::Warpgroups;
+  bool multiplies = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return multiplies ? KernelKind::Mma : KernelKind::Rows;
+}
+
+void addLayouts(OpPassManager &passes) {
+  passes.addPass(kgpu::createKgpuExpandArgReduce()); // creates tiles of positions, which need layouts
+  passes.addPass(kgpu::createKgpuAssignLayouts());   // before passes that need the elements of a thread
+  passes.addPass(createCanonicalizerPass());         // removes conversions that cancel out
+  passes.addPass(createCSEPass());                   // merges constants that were cloned for their layouts
+  passes.addPass(kgpu::createKgpuVerify());          // later passes rely on the layouts
+  passes.addPass(kgpu::createKgpuFoldReductions());  // needs to know which elements a thread holds
+}
+
+void addExpansion(OpPassManager &passes) {
+  passes.addPass(kgpu::createKgpuExpandReductions()); // creates buffers, and conversions of its results
+  passes.addPass(kgpu::createKgpuExpandCvt());        // creates buffers
+}
+
+void addAllocation(OpPassManager &passes) {
+  passes.addPass(kgpu::createKgpuAllocSmem());      // needs all buffers
+  passes.addPass(kgpu::createKgpuInsertBarriers()); // needs to know which buffers overlap
+  passes.addPass(kgpu::createKgpuVerify());         // checks properties that the per-thread lowering needs
+}
+
+namespace {
+/// Runs the pipeline of the kernel's kind, which is known once the kernel is configured.
+class RunPipelineOfKind final : public PassWrapper<RunPipelineOfKind, OperationPass<tile::KernelOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RunPipelineOfKind)
+
+  StringRef getArgument() const override { return "gpu-pipeline-of-kind"; }
+  StringRef getDescription() const override { return "runs the pipeline of rows, of mma.sync or of warpgroups"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<kgpu::KgpuDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect, ub::UBDialect>();
+  }
+
+  void runOnOperation() override {
+    OpPassManager passes(tile::KernelOp::getOperationName());
+    switch (kindOf(getOperation())) {
+    case KernelKind::Rows:
+      addRowPasses(passes);
+      break;
+    case KernelKind::Mma:
+      addMmaPasses(passes);
+      break;
+    case KernelKind::Warpgroups:
+      addWarpgroupPasses(passes);
+      break;
+    }
+    if (failed(runPipeline(passes, getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace
+
 void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned candidate) {
   OpPassManager &passes = modulePasses.nest<tile::KernelOp>();
   passes.addPass(tile::createTileWidenReductions()); // partial results that threads exchange are f32 after it
@@ -18,58 +79,15 @@ void buildGpuPipeline(OpPassManager &modulePasses, StringRef chip, unsigned cand
   kgpu::KgpuConfigureOptions launch;
   launch.chip = chip.str();
   launch.candidate = candidate;
-  passes.addPass(kgpu::createKgpuConfigure(launch));  // sets the thread count, which all later passes use
-  passes.addPass(kgpu::createKgpuExpandAddStores());  // creates index tiles, which need layouts
-  passes.addPass(kgpu::createKgpuDensifyDots());      // creates tiles, which need layouts
-  passes.addPass(kgpu::createKgpuIm2colLoads());      // while loop bounds give the range of taps
-  passes.addPass(kgpu::createKgpuScheduleTiles());    // leaves only scf loops for later passes
-  passes.addPass(kgpu::createKgpuMergeLoops());       // so that one ring serves the merged loop
-  passes.addPass(kgpu::createKgpuHoistLoads());       // before reductions are expanded to code that loads cannot pass
-  passes.addPass(kgpu::createKgpuMakePersistent());   // after loads that all blocks repeat are hoisted to the beginning
-  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
-  passes.addPass(kgpu::createKgpuExpandArgReduce());  // creates tiles of positions, which need layouts
-  passes.addPass(kgpu::createKgpuAssignLayouts());    // before passes that need the elements of a thread
-  passes.addPass(createCanonicalizerPass());          // removes conversions that cancel out
-  passes.addPass(createCSEPass());                    // merges constants that were cloned for their layouts
-  passes.addPass(kgpu::createKgpuFoldReductions());   // needs to know which elements a thread holds
-  passes.addPass(kgpu::createKgpuDeferReductions());  // before loops with products are software-pipelined
-  passes.addPass(kgpu::createKgpuRingLoads());        // each thread fetches the elements of its layout
-  passes.addPass(kgpu::createKgpuTensorStores());     // takes its shared memory before rings share the rest
-  passes.addPass(kgpu::createKgpuPipelineProducts()); // while each product is one tile.dot
-  passes.addPass(kgpu::createKgpuPeelLoops());        // after pipelining has peeled iterations with other products
-  passes.addPass(kgpu::createKgpuSplitRoles());       // needs the layouts of accumulators
-  passes.addPass(kgpu::createKgpuSplitProducers());   // needs copied operands, and a wait after each product
-  passes.addPass(kgpu::createKgpuMulticast());        // needs the copies, while they are whole
-  passes.addPass(kgpu::createKgpuPipelineOperands()); // needs the number of slots of each ring
-  passes.addPass(kgpu::createKgpuPipelineWaits());    // before ops behind the waits are expanded
-  passes.addPass(kgpu::createKgpuPublishParts());     // needs to know which products are waited for together
-  passes.addPass(kgpu::createKgpuPingPong());         // needs final waits, which determine the overlap
-  passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
-  passes.addPass(kgpu::createKgpuDynamicTiles());         // replaces loops with known steps, which passes above match
-  passes.addPass(kgpu::createKgpuVerifySchedule());       // finds races and deadlocks, which tests rarely show
-  passes.addPass(kgpu::createKgpuSinkScalars());          // needs to know which product comes first
-  passes.addPass(kgpu::createKgpuExpandScans());          // creates buffers
-  passes.addPass(kgpu::createKgpuLocaliseScans());        // creates conversions
-  passes.addPass(kgpu::createKgpuCoalesceStores());       // while accumulators have their instructions' layouts
-  passes.addPass(kgpu::createKgpuExpandMma());            // creates buffers
-  passes.addPass(kgpu::createKgpuRingCopies());           // turns buffers in loops into rings
-  passes.addPass(kgpu::createKgpuPreloadFragments());     // needs waits and barriers of the rings
-  passes.addPass(kgpu::createKgpuExpandDots());           // creates buffers
-  passes.addPass(kgpu::createKgpuMergeReductions());    // before expansion, so that merged reductions share an exchange
-  passes.addPass(kgpu::createKgpuGroupReductions());    // before expansion, so that adjacent reductions share a barrier
-  passes.addPass(kgpu::createKgpuRematerialiseLoads()); // needs to know the last wait of an iteration
-  passes.addPass(kgpu::createKgpuExpandReductions());   // creates buffers, and conversions of its results
-  passes.addPass(kgpu::createKgpuExpandCvt());          // creates buffers
-  passes.addPass(kgpu::createKgpuAllocSmem());          // needs all buffers
-  passes.addPass(kgpu::createKgpuInsertBarriers());     // needs to know which buffers overlap
-  passes.addPass(kgpu::createKgpuVerify());             // checks properties that the per-thread lowering needs
+  passes.addPass(kgpu::createKgpuConfigure(launch)); // sets the thread count, which all later passes use
+  passes.addPass(std::make_unique<RunPipelineOfKind>());
 }
 
 namespace {
 struct GpuOptions : PassPipelineOptions<GpuOptions> {
   Option<std::string> chip{*this, "chip", llvm::cl::desc("the target, such as sm_90a"), llvm::cl::init("sm_90a")};
-  Option<unsigned> candidate{*this, "candidate", llvm::cl::desc("which of the kernel's launches to take"),
-                             llvm::cl::init(0)};
+  Option<unsigned> candidate{
+      *this, "candidate", llvm::cl::desc("which of the candidates a kernel without a launch gets"), llvm::cl::init(0)};
 };
 } // namespace
 

@@ -11,8 +11,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from check_comments import COMMENTED, check_comments
 from check_pages import check_pages
 from check_sizes import SOURCES, check_sizes
+from compiler_pages import FOLDER, differing
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCE = re.compile(
@@ -65,7 +67,11 @@ def main() -> int:
     complaints += [c for c in map(licensed, [*cpp, *python]) if c]
     complaints += ruff("format", "--check") + ruff("check", "--output-format", "concise")
     complaints += mypy()
-    complaints += check_pages(ROOT, pages)
+    # Prose of the generated pages is that of their sources.
+    complaints += check_pages(ROOT, [page for page in pages if not page.startswith(f"{FOLDER}/")])
+    commented = tracked(*COMMENTED)
+    complaints += check_comments(ROOT, commented)
+    complaints += differing()
     sized = tracked(*SOURCES)
     complaints += check_sizes(ROOT, sized)
     index = subprocess.run(
@@ -74,7 +80,7 @@ def main() -> int:
     complaints += index.stdout.splitlines()
     for complaint in complaints:
         print(complaint)
-    checked = 2 * len(cpp) + 4 * len(python) + len(pages) + len(sized) + 1
+    checked = 2 * len(cpp) + 4 * len(python) + len(pages) + len(sized) + len(commented) + 1
     print(f"{checked - len(complaints)} passed, {len(complaints)} failed")
     return 1 if complaints else 0
 

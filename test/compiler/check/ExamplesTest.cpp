@@ -1,4 +1,4 @@
-// The examples of docs/diagnostics.md and docs/language.md through the checker.
+// Checks the examples of docs/diagnostics.md, docs/language.md and docs/compiler.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Program.h"
 #include "compiler/diag/Render.h"
@@ -180,12 +180,14 @@ TEST(Catalogue, EachKindIsProvoked) {
   }
 }
 
-TEST(LanguagePage, ExamplesAreRight) {
-  std::vector<std::string> examples = blocks(readFile(root / "docs/language.md"), "k");
-  EXPECT_GT(examples.size(), 5u);
-  for (const std::string &example : examples) {
-    Checked result = check(example);
-    EXPECT_TRUE(result.codes.empty()) << example << "\n" << result.text;
+TEST(Pages, ExamplesAreRight) {
+  for (const char *page : {"docs/language.md", "docs/compiler.md"}) {
+    std::vector<std::string> examples = blocks(readFile(root / page), "k");
+    EXPECT_FALSE(examples.empty()) << page;
+    for (const std::string &example : examples) {
+      Checked result = check(example);
+      EXPECT_TRUE(result.codes.empty()) << example << "\n" << result.text;
+    }
   }
 }
 

@@ -1,0 +1,31 @@
+// The phases of the GPU pipelines: three kinds of kernels, and the phases that they share.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+#include "dialect/tile/ir/TileDialect.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace kpkg {
+
+/// Each kind of kernel has a pipeline of its own.
+enum class KernelKind {
+  Rows,       ///< no matrix product
+  Mma,        ///< matrix products by mma.sync or FMAs: every warp loads and computes
+  Warpgroups, ///< matrix products by wgmma: a producer warp copies, consumer warpgroups compute
+};
+
+/// Returns the kind of a configured kernel.
+KernelKind kindOf(tile::KernelOp kernel);
+
+/// Adds the passes between kgpu-configure and the per-thread lowering, for one kind of kernel.
+void addRowPasses(mlir::OpPassManager &passes);
+void addMmaPasses(mlir::OpPassManager &passes);
+void addWarpgroupPasses(mlir::OpPassManager &passes);
+
+/// Adds the shared beginning of the phase "laid out": a layout for every tile.
+void addLayouts(mlir::OpPassManager &passes);
+/// Adds the shared end of the phase "expanded": scans, reductions and conversions become ops of warps.
+void addExpansion(mlir::OpPassManager &passes);
+/// Adds the phase "allocated": offsets of buffers, barriers, and the last verifier.
+void addAllocation(mlir::OpPassManager &passes);
+
+} // namespace kpkg
