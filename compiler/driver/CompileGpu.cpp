@@ -36,6 +36,11 @@ Module layOut(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch)
   return failed(passes.run(*module)) ? Module() : std::move(module);
 }
 
+/// Returns the most promising launch, for code that ptxas does not see here.
+kgpu::Launch firstLaunch(tile::KernelOp kernel, StringRef chip) {
+  return kgpu::candidates(kernel, *kgpu::findTarget(chip)).front();
+}
+
 struct Compiled {
   kgpu::Launch launch;
   bool hasRings = false;
@@ -369,7 +374,7 @@ GpuCode asPackedPtx(const GpuCode &code, StringRef chip, StringRef symbol) {
 Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsigned optLevel) {
   GpuCode code;
   code.target = ptxTarget(chip);
-  auto compiled = compileCandidate(kernel, chip, 0, optLevel);
+  auto compiled = compileLaunch(kernel, chip, firstLaunch(kernel, chip), optLevel);
   if (!compiled)
     return compiled.takeError();
   code.launch = packed(kernel, chip, *compiled, nullptr);
@@ -384,7 +389,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
 
 /// Returns one kernel as text at a stage before machine code.
 static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip, unsigned optLevel, Stage stage) {
-  Module module = layOut(kernel, chip, 0);
+  Module module = layOut(kernel, chip, firstLaunch(kernel, chip));
   std::string symbol = kernel.getSymName().str();
   if (!module)
     return createStringError("%s cannot be laid out for %s", symbol.c_str(), chip.str().c_str());

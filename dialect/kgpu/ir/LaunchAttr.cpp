@@ -74,7 +74,7 @@ static LogicalResult verifyRoles(function_ref<InFlightDiagnostic()> emitError, c
   return success();
 }
 
-LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError, const Launch &launch) {
+LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError, Launch launch) {
   if (launch.loadRegisters != 0 && (launch.consumers == 0 || launch.loadRegisters % 8 != 0 ||
                                     launch.loadRegisters < 24 || launch.loadRegisters > 240))
     return emitError() << "a launch has " << launch.loadRegisters

@@ -7,7 +7,7 @@
 // The second buffer is written only after the last read of the first, so it may overlap with it. The third one overlaps
 // with nothing, because it is small.
 // CHECK-LABEL: tile.kernel @reuse
-// CHECK-SAME: #kgpu.launch<{{.*}}shared = 1040
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}shared = 1040
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 0 : !kgpu.smem<256xf32>
 // CHECK: kgpu.alloc offset 1024 : !kgpu.smem<4xf32>

@@ -6,7 +6,7 @@
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
 // CHECK-LABEL: tile.kernel @fours
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers
 tile.kernel @fours(%x: !in, %w: !in, %y: !out, %count: index, %move: index) {
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
@@ -30,7 +30,7 @@ tile.kernel @fours(%x: !in, %w: !in, %y: !out, %count: index, %move: index) {
 
 // A row within a page: the remainder of a multiple of 16 bytes, divided by a multiple of 16 bytes, is one too.
 // CHECK-LABEL: tile.kernel @pages
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers
 tile.kernel @pages(%x: !in, %w: !in, %y: !out, %count: index, %paged: i1) {
   %zero = arith.constant 0.0 : f32
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>

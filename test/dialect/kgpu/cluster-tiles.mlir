@@ -7,7 +7,7 @@
 
 // Tiles in one row share 128 x 64 elements, and tiles in one column share 64 x 64.
 // CHECK-LABEL: tile.kernel @wide
-// CHECK-SAME: #kgpu.launch<{{.*}}cluster = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}cluster = 2
 // CHECK: arith.ceildivsi %{{.*}}, %c128
 // CHECK: %[[COLUMNS:.*]] = arith.ceildivsi %{{.*}}, %c64
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[COLUMNS]]
@@ -44,7 +44,7 @@ tile.kernel @wide(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedule = #
 
 // A tile beyond the last column would store the row again, so this store is guarded.
 // CHECK-LABEL: tile.kernel @rows_only
-// CHECK-SAME: #kgpu.launch<{{.*}}cluster = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}cluster = 2
 // CHECK: %[[COUNT:.*]] = arith.ceildivsi %{{.*}}, %c64
 // CHECK: %[[RANK:.*]] = kgpu.cluster_rank
 // CHECK: %[[COLUMN:.*]] = arith.addi %{{.*}}, %[[RANK]]
@@ -85,7 +85,7 @@ tile.kernel @rows_only(%a: !in, %b: !in, %d: !out, %e: !sum) attributes {schedul
 
 // The column decides how long a tile takes, so pairs take tiles in one column.
 // CHECK-LABEL: tile.kernel @uneven
-// CHECK-SAME: #kgpu.launch<{{.*}}cluster = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}cluster = 2
 // CHECK: %[[ROWS:.*]] = arith.ceildivsi %{{.*}}, %c128
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[ROWS]]
 // CHECK: arith.ceildivsi %[[SOME]], %c2

@@ -8,7 +8,7 @@
 // in flight. Each CTA waits for the others to run before it writes to them, with its loads in flight. Then it waits
 // only for the partial sums that they send.
 // CHECK-LABEL: tile.kernel @long_rows
-// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}cluster = 8{{.*}}min_ctas = 2{{.*}}persistent{{.*}}stages = 1
+// CHECK-SAME: #kgpu.launch<threads = 512{{[^>]*}}cluster = 8{{[^>]*}}min_ctas = 2{{[^>]*}}persistent{{[^>]*}}stages = 1
 // CHECK: %[[BARRIERS:.*]] = kgpu.alloc
 // CHECK: kgpu.exchange_init %[[BARRIERS]]
 // CHECK: kgpu.fetch
@@ -55,7 +55,7 @@ tile.kernel @long_rows(%x: !in, %y: !out) {
 
 // Parts of four rows fit an SM, so CTAs are not persistent: some load and store while others exchange.
 // CHECK-LABEL: tile.kernel @rows
-// CHECK-SAME: #kgpu.launch<threads = 256{{.*}}cluster = 4{{.*}}min_ctas = 4
+// CHECK-SAME: #kgpu.launch<threads = 256{{[^>]*}}cluster = 4{{[^>]*}}min_ctas = 4
 // CHECK: tile.load
 // CHECK-NEXT: kgpu.cluster_barrier relaxed
 // CHECK: kgpu.exchange %

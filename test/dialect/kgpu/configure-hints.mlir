@@ -8,18 +8,12 @@
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
 
-// BOTH: #kgpu.launch<{{.*}}min_ctas = 2{{.*}}peels{{.*}}consumers = 2
-// OCCUPANCY: #kgpu.launch<{{.*}}min_ctas = 2{{.*}}consumers = 2
-// OCCUPANCY-NOT: peels
-// PEEL: #kgpu.launch<{{.*}}consumers = 2
-// PEEL-NOT: min_ctas
-// PEEL-SAME: #kgpu.launch<{{.*}}peels
-// NONE: #kgpu.launch<{{.*}}consumers = 2
-// NONE-NOT: min_ctas
-// NONE-NOT: load_registers
-// NONE-NOT: peels
-// The last launch with roles leaves more registers to the producer warpgroup, for code of its own that spills.
-// LOADS: #kgpu.launch<{{.*}}consumers = 2{{.*}}load_registers = 40
+// BOTH: #kgpu.launch<threads = 384, min_ctas = 2, peels, consumers = 2>
+// OCCUPANCY: #kgpu.launch<threads = 384, min_ctas = 2, consumers = 2>
+// PEEL: #kgpu.launch<threads = 384, peels, consumers = 2>
+// NONE: #kgpu.launch<threads = 384, consumers = 2>
+// The last launch with roles has more registers for the producer warp, in case its code spills.
+// LOADS: #kgpu.launch<threads = 384, consumers = 2, load_registers = 40>
 tile.kernel @product(%a: !in, %b: !in, %d: !out) attributes {schedule = #tile.schedule<occupancy = 2, peel = 1>} {
   %zero = arith.constant 0.0 : bf16
   %zeros = arith.constant dense<0.0> : tensor<128x64xf32>

@@ -9,9 +9,9 @@
 
 // A row takes 16 KB.
 // CHECK-LABEL: tile.kernel @rows
-// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}stages = 3
+// CHECK-SAME: #kgpu.launch<threads = 512{{[^>]*}}stages = 3
 // WITHOUT-LABEL: tile.kernel @rows
-// WITHOUT-NOT: stages
+// WITHOUT-SAME: #kgpu.launch<threads = 512, min_ctas = 1, prefetch, overlaps>
 tile.kernel @rows(%x: !in, %y: !out, %rows: index) attributes {schedule = #tile.schedule<warps = 16, occupancy = 1>} {
   %fill = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index

@@ -13,7 +13,7 @@
 // CHECK-DAG: #[[RIGHT:.*]] = #kgpu.layout<"reg 0:1 0:8 1:8-32 lane 0:2-4 1:1-4 warp 1:64 * rep 1x1">
 
 // CHECK-LABEL: tile.kernel @product
-// CHECK-SAME: #kgpu.launch<threads = 128{{.*}}stages = 4
+// CHECK-SAME: #kgpu.launch<threads = 128{{[^>]*}}stages = 4
 // CHECK: %[[X:.*]] = tile.load {{.*}} -> tensor<128x32xbf16, #[[COPY]]>
 // CHECK: %[[Y:.*]] = tile.load {{.*}} -> tensor<32x128xbf16, #{{.*}}>
 // CHECK: %[[A:.*]] = kgpu.alloc : !kgpu.smem<128x32xbf16, "2B

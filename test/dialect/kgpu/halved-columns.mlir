@@ -8,7 +8,7 @@
 // CHECK: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-128 lane 1:2-4 0:1-4 warp 0:16-32 1:256 rep 1x1">
 // CHECK: #[[BOTH:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">
 // CHECK: tile.kernel @latent
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers = 2
 // CHECK: kgpu.roles producer_warp {
 // CHECK: scf.for
 // CHECK: kgpu.acquire %{{.*}} bytes 73728 : !kgpu.ring<1>

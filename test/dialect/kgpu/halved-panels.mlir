@@ -6,7 +6,7 @@
 
 // Rows of the operand are keys.
 // CHECK: tile.kernel @by_rows
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers = 2
 // CHECK: tile.return
 tile.kernel @by_rows(%q: !in, %k: !in, %v: !in, %y: !out) {
   %zero = arith.constant 0.0 : bf16

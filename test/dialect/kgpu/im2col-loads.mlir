@@ -15,7 +15,7 @@
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>
 
 // CHECK: tile.kernel @windows({{.*}}, %[[HEIGHT:arg3]]: index, %[[WIDTH:arg4]]: index, %[[SH:arg5]]: index, %[[SW:arg6]]: index, %[[PH:arg7]]: index, %[[PW:arg8]]: index, %[[TH:arg9]]: index, %[[TW:arg10]]: index)
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers = 2
 // CHECK: %[[PIXEL:.*]] = arith.index_cast %{{.*}} : index to i32
 // CHECK: %[[LINE:.*]] = arith.floordivsi %[[PIXEL]], %{{.*}} : i32
 // CHECK: %[[NUMBER:.*]] = arith.floordivsi %[[LINE]], %{{.*}} : i32

@@ -322,7 +322,7 @@ tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.targ
 
 // -----
 
-// expected-error @+1 {{has 44 registers for a producer warpgroup, which takes multiples of 8 from 24 to 240}}
+// expected-error @+1 {{a launch has 44 registers for a thread that copies, which takes multiples of 8 from 24 to 240}}
 tile.kernel @odd_registers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2, load_registers = 44>} {
   tile.return
 }

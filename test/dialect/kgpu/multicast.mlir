@@ -23,7 +23,7 @@
 // Each CTA has its own left operand. The right operand lies in four panels of 64 columns. Each CTA copies half of the
 // rows of each panel, before its own operand.
 // CHECK: tile.kernel @product
-// CHECK-SAME: #kgpu.launch<{{.*}}cluster = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}cluster = 2
 // CHECK-SAME: box = [128, 64]
 // CHECK-SAME: box = [32, 64]
 // CHECK: kgpu.ring cluster

@@ -11,7 +11,7 @@
 // CHECK-DAG: #[[SUM:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-128 rep 1x1">
 
 // CHECK-LABEL: tile.kernel @product
-// CHECK-SAME: #kgpu.launch<threads = 512{{.*}}consumers = 3
+// CHECK-SAME: #kgpu.launch<threads = 512{{[^>]*}}consumers = 3
 // CHECK: tile.dot {{.*}}, tensor<192x64xf32, #[[SUM]]>
 // CHECK: tile.reduce
 tile.kernel @product(%a: !in, %b: !in, %bias: !row, %d: !out, %s: !sums) {

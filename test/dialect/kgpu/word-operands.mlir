@@ -11,7 +11,7 @@
 
 // CHECK: #[[FRAGMENT:.*]] = #kgpu.layout<"reg 1:4 0:8 1:8-16 lane 1:1-2 0:1-4 warp 0:16-64 rep 1x1">
 // CHECK-LABEL: tile.kernel @product
-// CHECK-SAME: #kgpu.launch<{{.*}}consumers = 2
+// CHECK-SAME: #kgpu.launch<{{[^>]*}}consumers = 2
 // CHECK-SAME: #kgpu.tensor_map<arg = 0, box = [32, 32], swizzle = 128>, #kgpu.tensor_map<arg = 1, box = [64, 32], swizzle = 128>
 // CHECK: kgpu.roles producer_warp {
 // CHECK-COUNT-5: kgpu.tensor_load

@@ -41,4 +41,4 @@ tile.kernel @row_sum(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<t
   %t = arith.truncf %d : tensor<1x1024xf32, #row> to tensor<1x1024xbf16, #row>
   tile.store %t, %y[%row, %c0] : tensor<1x1024xbf16, #row>, !out
   tile.return
-}}
+}
