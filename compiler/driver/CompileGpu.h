@@ -21,7 +21,7 @@ struct GpuCode {
   std::string target;                       ///< in the manifest: "sm_90a", or "compute_80" for PTX
 };
 
-/// What to do with a kernel none of whose launches is free of spills, stack and warnings.
+/// The treatment of a kernel if each of its launches has spills, a stack frame or warnings.
 enum class SlowCode {
   Refuse,
   Accept, ///< uses the launch with the fewest spills: for tests, where only results matter
@@ -45,9 +45,9 @@ public:
 /// If none compiles so, variants for any strides use the code with the fewest spills, with a remark, so that such
 /// arguments work at all. Other variants return a NoFastLaunch.
 ///
-/// If a product has launches with roles, those without roles are much slower, and are not tried if alternatives can
-/// replace the kernel. The same holds for products whose accumulators leave few registers for operands, and for those
-/// that cannot be scheduled on the clusters that they request.
+/// If a product has launches with roles, launches without roles are much slower, and are not tried if alternatives can
+/// replace the kernel. The same holds for products whose accumulators leave few registers for operands, and for
+/// products that cannot be scheduled on the clusters that they request.
 ///
 /// Without optimisation the first launch is used, at any speed. `kernel` is at tile level and is not changed. Errors of
 /// the lowering itself go to the context's diagnostics.

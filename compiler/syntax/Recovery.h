@@ -21,7 +21,7 @@ public:
       : file(file), places(places), reportedLines(reportedLines), diags(diags) {}
 
   void reportError(antlr4::Parser *parser, const antlr4::RecognitionException &e) override;
-  /// Does nothing: the rule's callers continue, and each inserts what it misses.
+  /// Does nothing: the rule's callers continue, and each inserts its missing tokens.
   void recover(antlr4::Parser *parser, std::exception_ptr e) override {}
   antlr4::Token *recoverInline(antlr4::Parser *parser) override;
   /// Called before each decision. In a list of statements, moves to a token that can start a statement.

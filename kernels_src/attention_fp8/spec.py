@@ -116,6 +116,6 @@ SPECS = [
         magnitude=magnitude,
         numpy=False,
         rounds_between=True,
-        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: what tensor cores keep of 128 products of 8-bit floats
+        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: precision of tensor-core sums of 128 FP8 products
     )
 ]

@@ -299,7 +299,7 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
 ]
 POSITIVE = ("log", "sqrt")
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
-#: Gradients from the result, and those that PyTorch computes too coarsely. All others are autograd's.
+#: Gradients from the result, and gradients that PyTorch computes too coarsely. Autograd computes all others.
 GRADIENTS: dict[str, Callable[..., Tensor]] = {
     "sigmoid": sigmoid_gradient,
     "tanh": tanh_gradient,

@@ -90,6 +90,6 @@ SPECS = [
         dtypes=(torch.float32, torch.float16, torch.bfloat16),
         magnitude=magnitude,
         numpy=False,
-        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: what tensor cores keep of 128 products of 8-bit floats
+        gpu_accumulation=2.0**11,  # 2^-13 of the magnitude: precision of tensor-core sums of 128 FP8 products
     )
 ]

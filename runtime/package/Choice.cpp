@@ -228,7 +228,7 @@ static std::string runnableText() {
   return text.empty() ? "none of kpkg's targets" : text;
 }
 
-/// Returns the rank of a target among those that the device runs, best first, or nothing.
+/// Returns the rank of a target among the targets that the device runs, best first, or nothing.
 static std::optional<size_t> targetRank(const std::string &target, const ExecutionDevice &device) {
   if (device.isCuda)
     return gpuRank(target, device);

@@ -1,5 +1,5 @@
-// Declares a call that is resolved once for its signature: instances are chosen, and arguments packed except those that
-// change between calls.
+// Declares a call that is resolved once for its signature: instances are chosen, and arguments that do not change
+// between calls are packed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_PACKAGE_PLANNEDCALL_H
 #define KPKG_PACKAGE_PLANNEDCALL_H

@@ -148,7 +148,7 @@ std::vector<WindowExtent> readWindow(const Entry &entry, size_t extents, const I
   return window;
 }
 
-/// Reads a tensor map, and refuses those that the driver would only refuse at launch.
+/// Reads a tensor map, and refuses maps that the driver would only refuse at launch.
 TensorMap readTensorMap(const Entry &entry, const Instance &instance, const Kernel &kernel) {
   TensorMap map;
   map.arg = int32_t(entry.integer("arg", 0, int64_t(kernel.args.size()) - 1));

@@ -14,7 +14,7 @@ using namespace kpkg::compiler::test;
 
 namespace {
 struct Part {
-  std::string header; // the "# --- name" line, empty for the first
+  std::string header; // the "# --- name" line, empty for the first part
   std::string source;
   std::string expected;
 };
@@ -23,7 +23,7 @@ std::vector<Part> split(std::istream &in) {
   std::vector<Part> parts(1);
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("# --- ")) {
-      // The name stays in the source, so that line numbers are those of the part's own text.
+      // The name line stays in the source, so that line numbers match the part's own text.
       parts.push_back({line, "", ""});
       continue;
     }

@@ -1,13 +1,13 @@
-"""Measures attention against cuDNN, FlashAttention-2 and the efficient kernel of PyTorch.
+"""Measures attention against cuDNN, FlashAttention-2 and PyTorch's memory-efficient kernel.
 
-Error and time, launches in shuffled order. The package is for this GPU.
+Reports errors and times; launches run in shuffled order. The package must be built for this GPU.
 
     python test/device/attention.py attention.kpkg -o attention.json [--quick] [--shapes long|odd|few|latent]
-    [--sustained 1.0]
+        [--sustained 1.0]
 
-Prints one JSON object: for each shape the error of every implementation against float64 (a part of the heads) and the
-median of its times in microseconds, with a flush of the second-level cache before each launch; with --sustained also
-that of launches in a row. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's
+Prints one JSON object. It holds for each shape the error of every implementation against float64, over a part of the
+heads. It also holds the median time in microseconds; the L2 cache is flushed before each launch. `--sustained` adds the
+time of back-to-back launches. Gradients are timed for long and odd sequences only. For few queries, `by head` is kpkg's
 attention without heads that share a tile.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ from timing import Calls, sustained, times, usable
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values
+# batch, query heads, key-value heads, queries, keys, head size of queries and keys, head size of values
 SHAPES = {
     "long": [
         (4, 16, 16, 4096, 4096, 128, 128), (8, 16, 16, 2048, 2048, 128, 128), (1, 16, 16, 16384, 16384, 128, 128),
@@ -73,12 +73,12 @@ def forward_calls(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, ca
     if q.shape[2] <= 64:
         calls["by head"] = lambda: ops.attention(q, k, v, None, causal, 0.0, 0.0, 2 * k.shape[2])[
             0
-        ]  # a window that hides nothing
+        ]  # a window that hides no key
     return calls
 
 
 def backward_calls(forward: Calls, leaves: list[Tensor], grad: Tensor) -> Calls:
-    """What is timed is the gradient alone, on the device: the forward pass has been recorded before."""
+    """Times the backward pass alone, on the device: the forward pass has been recorded before."""
 
     def gradient(call: Callable[[], Any]) -> Callable[[], Any]:
         result = call()
@@ -88,7 +88,7 @@ def backward_calls(forward: Calls, leaves: list[Tensor], grad: Tensor) -> Calls:
 
 
 def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor, causal: bool) -> float:
-    """Root mean square of the error of the last head's last 1024 queries, relative to that of the result."""
+    """Returns the RMS error of the last head's last 1024 queries, relative to the RMS of the result."""
     part = slice(max(q.shape[2] - 1024, 0), None)
     s = q[-1, -1, part].double() @ k[-1, -1].double().mT / q.shape[3] ** 0.5
     if causal:

@@ -1,9 +1,9 @@
-"""Attention of 8-bit floats against bf16: error and time, launches in shuffled order.
+"""Measures errors and times of FP8 attention against bfloat16 attention; launches run in shuffled order.
 
     python test/device/attention_fp8.py attention_fp8.kpkg attention.kpkg -o attention_fp8.json
 
-Prints one JSON object for each shape: the error of each against float64 of what the 8-bit floats stand for (a part of
-the heads), and the median of the times in microseconds, with a flush of the second-level cache before each launch.
+Prints one JSON object for each shape. It holds each implementation's error against float64 on the dequantised inputs,
+over a part of the heads. It also holds the median time in microseconds; the L2 cache is flushed before each launch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +19,7 @@ import torch
 from attention import error
 from timing import times
 
-# batch, heads, heads of keys, sequence, head size
+# batch, query heads, key-value heads, sequence length, head size
 SHAPES = [
     (4, 16, 16, 4096, 128),
     (8, 16, 16, 2048, 128),

@@ -1,13 +1,14 @@
 """Checks and times the convolutions of a package on a GPU.
 
-Random cases against float64, then layers against PyTorch with cuDNN's own search.
+Checks random cases against float64, then times layers against PyTorch with cuDNN's own autotuning.
 
     test/device/conv.py --package conv.kpkg --out conv.json
 
-Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 or float16
-tensors with channels last and float32 ones as PyTorch makes them; L2 is flushed before each call, launch order is
-shuffled, a figure is the median of its rounds. The GPU sleeps before each call for the host to be ahead of it: what the
-host takes counts only with --with-host. Layers of single channels are also compared with a copy of as many bytes.
+Needs PyTorch with CUDA and the Python package `kpkg`; compiles nothing. The timed calls take bfloat16 and float16
+tensors in channels-last format and float32 tensors in PyTorch's default format. L2 is flushed before each call,
+launches run in shuffled order, and a figure is the median of its rounds. The GPU sleeps before each call so that the
+host runs ahead of it; host time counts only with `--with-host`. Depthwise layers are also compared with a copy of as
+many bytes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,7 +24,7 @@ import statistics
 import time
 from pathlib import Path
 
-# images, channels, height and width, results, taps, stride, padding, dilation, groups
+# images, input channels, height and width, output channels, kernel size, stride, padding, dilation, groups
 LAYERS = [
     (16, 320, 64, 320, 3, 1, 1, 1, 1),
     (8, 512, 128, 512, 3, 1, 1, 1, 1),
@@ -48,7 +49,8 @@ LAYERS = [
     (64, 144, 56, 144, 3, 2, 1, 1, 144),
     (64, 512, 14, 512, 3, 1, 1, 1, 512),
 ]
-#: Channels, height and width, results, taps, stride: the distinct layers of ResNet-50, timed at batches of 32 and 256.
+#: Input channels, height and width, output channels, kernel size, stride of the distinct layers of ResNet-50. They are
+#: timed at batch sizes 32 and 256.
 RESNET50 = [
     (3, 224, 64, 7, 2),
     (64, 56, 64, 1, 1),
@@ -77,7 +79,7 @@ RESNET50 = [
 LAYERS += [
     (batch, c, size, k, taps, stride, taps // 2, 1, 1) for batch in (32, 256) for c, size, k, taps, stride in RESNET50
 ]
-#: Of two results in 16 bits, or of products of tf32, relative to the greatest element.
+#: Largest difference between two 16-bit or TF32 results, relative to the greatest element.
 MOST_DIFFERENCE = 2e-2
 
 
@@ -121,13 +123,13 @@ def main() -> int:
         )
         taps, stride, dilation, padding = ([chance.randint(low, 3) for _ in range(dims)] for low in (1, 1, 1, 0))
         extents = [max(chance.randint(1, {1: 400, 2: 30, 3: 9}[dims]), d * (t - 1) + 1) for d, t in zip(dilation, taps)]
-        is_usual = chance.random() < 0.5  # layers as networks have them, which have kernels of their own
+        is_usual = chance.random() < 0.5  # shapes of real networks, which have specialised kernels
         if is_usual:
             groups, c, k, dilation = 1, chance.choice([8, 32, 64, 136]), chance.choice([16, 64, 72, 200]), [1] * dims
             taps, stride = [chance.choice([1, 3, 3, 5])] * dims, [chance.choice([1, 2])] * dims
             padding = [taps[0] // 2] * dims
             extents = [chance.randint(7, {1: 400, 2: 30, 3: 9}[dims]) for _ in range(dims)]
-        elif dims == 2 and chance.random() < 0.2:  # few channels, and pixels enough for their kernels
+        elif dims == 2 and chance.random() < 0.2:  # few channels and enough pixels for the kernels of such layers
             groups, c, extents, stride = (
                 1,
                 chance.choice([3, 8, 16, 32]),
@@ -157,7 +159,7 @@ def main() -> int:
         found = getattr(package, f"conv{dims}d")(*leaves, stride, padding, dilation, groups, "", tf32)
         upstream = (
             torch.randn_like(found) if chance.random() < 0.8 else torch.randn(found.shape, device="cuda").to(dtype)
-        )  # in the result's order of memory, as networks have them
+        )  # in the result's memory format, as in networks
         results = [found] if options.forward else [found, *torch.autograd.grad(found, leaves, upstream)]
         exact, sizes = (
             [out.cpu(), *(t.cpu() for t in torch.autograd.grad(out, doubles, change(upstream.double())))]
@@ -168,7 +170,7 @@ def main() -> int:
             for out in [getattr(functional, f"conv{dims}d")(*doubles, stride, padding, dilation, groups)]
         )
         for name, result, want, size in zip(("result", "input", "weight", "bias"), results, exact, sizes):
-            rounding = 2.0**-10 * size if tf32 else 0.0  # of one factor; hardware cuts the last bits off
+            rounding = 2.0**-10 * size if tf32 else 0.0  # of one factor; the hardware truncates
             allowed = (
                 2 * rounding
                 + 2 * unit[dtype] * want.abs()

@@ -1,12 +1,12 @@
-"""Measures attention over caches against PyTorch's kernels and a copy of as many bytes.
+"""Measures attention over KV caches against PyTorch's kernels and against a copy of as many bytes.
 
-Error and time, launches in shuffled order.
+Reports errors and times; launches run in shuffled order.
 
     python test/device/decode.py attention_cache.kpkg -o decode.json [--quick]
 
-Prints a JSON object for each shape: errors against float64, median microseconds of the GPU (the host is ahead of it)
-with a flush of the second-level cache before each launch, and
-`share`: the rate at which the cache is read over the rate of the copy.
+Prints a JSON object for each shape, with errors against float64 and median GPU times in microseconds. The host runs
+ahead of the GPU, and the L2 cache is flushed before each launch. `share` is the read rate of the cache divided by the
+rate of the copy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -26,8 +26,8 @@ from timing import Calls, times, usable
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# batch, heads, heads of keys, tokens, keys, head size; of 576, the first 512 elements of keys are the values
-# (multi-head latent attention)
+# batch, query heads, key-value heads, query tokens, keys, head size. For a head size of 576, the values are the first
+# 512 elements of the keys (multi-head latent attention).
 SHAPES = [
     (1, 64, 8, 1, 131072, 128), (4, 64, 8, 1, 65536, 128), (32, 64, 8, 1, 8192, 128), (128, 64, 8, 1, 2048, 128),
     (1, 64, 8, 1, 1024, 128),
@@ -46,7 +46,7 @@ LIBRARIES = {
 
 
 def paged(cache: Tensor, page: int) -> tuple[Tensor, Tensor]:
-    """The cache in pages in a random order, and the table that says where they are."""
+    """Returns the cache as a paged cache with pages in a random order, and its page table."""
     batch, heads, keys, size = cache.shape
     blocks = keys // page
     order = torch.randperm(batch * blocks, device=cache.device)
@@ -81,7 +81,7 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
         )
     }
     calls |= {f"pages of {page}": in_pages(page) for page in pages}
-    if q.shape[2] == 1:  # those do not know that queries are the last of the sequence
+    if q.shape[2] == 1:  # PyTorch aligns a causal mask with the first key, not the last
         calls |= {name: library(backend) for name, backend in LIBRARIES.items()}
     caches = 1 if is_latent else 2
     half = torch.empty(k.numel() * k.element_size() * caches // 2, dtype=torch.int8, device="cuda")
@@ -90,7 +90,7 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, pages: 
 
 
 def error(out: Tensor, q: Tensor, k: Tensor, v: Tensor) -> float:
-    """Root mean square of the error of the last head, relative to that of the result."""
+    """Returns the RMS error of the last head, relative to the RMS of the result."""
     tokens, keys = q.shape[2], k.shape[2]
     s = q[-1, -1].double() @ k[-1, -1].double().mT / q.shape[3] ** 0.5
     s = s.masked_fill(

@@ -1,13 +1,13 @@
-"""Checks calls at the edges on a GPU.
+"""Checks calls with extreme arguments on a GPU.
 
-More than 2^31 elements, none, elements that share memory, other strides, NaN and infinities.
+Tests more than 2^31 elements, empty tensors, overlapping elements, other strides, NaN and infinities.
 
     test/device/edges.py --package softmax.kpkg --package norm.kpkg --out edges.json
 
-Every op whose spec has `rows` is called; results are those of the spec's reference. Of large tensors, the rows at both
-ends and around element 2^31 are compared, and a second run is equal bit for bit. Needs what run.py needs; each op has a
-process of its own with a time limit. `--device cpu --elements 100000` tries the script itself on a machine without a
-GPU.
+Calls every op whose spec has `rows`, and compares the results with the spec's reference. For large tensors, it compares
+the rows at both ends and around element 2^31. It also checks that a second run is bitwise equal. Needs the same
+software as run.py; each op runs in a process of its own with a time limit. `--device cpu --elements 100000` tries the
+script itself on a machine without a GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "kernels_src")]
 
 LIMIT = 1 << 31
 COLUMNS = 4096
-# Ops that say what infinities give, as PyTorch's formula does.
+# Ops whose results for infinities are specified and equal those of PyTorch's formula.
 WITH_INFINITIES = {
     "softmax",
     "log_softmax",
@@ -52,7 +52,7 @@ OVER_ALL = {"sum": 1.0, "amax": 1.0, "argmax": None}
 
 @dataclass
 class Case:
-    """A call; of a large one, only `rows` are compared."""
+    """A call; for a large one, only `rows` are compared."""
 
     label: str
     sample: Any
@@ -73,17 +73,17 @@ def arguments() -> argparse.Namespace:
 
 
 def matrices(sample: Any, change: Callable[[Any], Any]) -> Any:
-    """The sample with its floating-point matrices changed."""
+    """Returns the sample with `change` applied to its floating-point matrices."""
     return sample.map(lambda tensor: change(tensor) if tensor.dim() == 2 and tensor.is_floating_point() else tensor)
 
 
 def overlapping(tensor: Any) -> Any:
-    """Of the same shape, row i one element behind row i - 1 in memory."""
+    """Returns a view of the same shape whose row i starts one element after row i - 1."""
     return tensor.flatten()[: sum(tensor.shape)].as_strided(tensor.shape, (1, 1))
 
 
 def spaced(tensor: Any) -> Any:
-    """The same, every other element of twice the memory."""
+    """Returns the same values as every other element of twice the memory."""
     import torch
 
     wide = torch.full((tensor.shape[0], 2 * tensor.shape[1]), 7.0, dtype=tensor.dtype, device=tensor.device)
@@ -117,7 +117,7 @@ def small_cases(spec: Any, dtype: Any, generator: Any) -> Iterator[Case]:
 
 
 def with_losses_of_rows(sample: Any) -> Any:
-    """Of a mean over rows, the call for a result of each row: a part of the rows can be compared."""
+    """Turns a mean over rows into the call with one result per row, so that a part of the rows can be compared."""
     import torch
 
     *grad, x, target = sample.args
@@ -149,7 +149,7 @@ def failure_of(spec: Any, op: Any, case: Case) -> str | None:
             return f"{case.label}: a second run differs"
         count = case.sample.args[0].shape[0]
         if not all(result.dim() and result.shape[0] == count for result in results):
-            return None  # sums over all rows: there is no reference for a part
+            return None  # sums over all rows: a part of them has no reference
         sample = sample.map(lambda tensor: part(tensor, count, case.rows))
         results = tuple(result[case.rows] for result in results)
     try:
@@ -160,7 +160,7 @@ def failure_of(spec: Any, op: Any, case: Case) -> str | None:
 
 
 def over_all(name: str, op: Any, elements: int, device: str) -> str | None:
-    """Over all elements of a large tensor that is 0 but for its last one."""
+    """Checks a reduction over all elements of a large tensor that is 0 except for its last element."""
     import torch
 
     x = torch.zeros(elements + 5, dtype=torch.bfloat16, device=device)
@@ -185,7 +185,7 @@ def worker(options: argparse.Namespace) -> int:
         nonlocal passed
         try:
             failure = check()
-        except Exception as error:  # any way to fail is a line of the report
+        except Exception as error:  # any failure becomes a line of the report
             failure = f"{label}: {type(error).__name__}: {str(error)[:300]}"
         failures.append(failure) if failure else None
         passed += not failure
@@ -204,7 +204,7 @@ def worker(options: argparse.Namespace) -> int:
 
 
 def result_of(options: argparse.Namespace, op: str) -> dict[str, Any]:
-    """What a process of its own found for one op."""
+    """Runs one op in a process of its own and returns its findings."""
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", op]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)

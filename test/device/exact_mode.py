@@ -1,10 +1,10 @@
-"""Counts elements of residual_tanh_gated_rmsnorm in exact_mode whose bits differ from PyTorch's eager expression.
+"""Compares the bits of residual_tanh_gated_rmsnorm in exact_mode with PyTorch's eager expression.
 
     python test/device/exact_mode.py --package packages/residual.kpkg --seed 1 --out exact-mode.json
 
-Draws shapes whose rows and columns are log-uniform, beside fixed ones, until `--elements` were compared for each of
-float16 and bfloat16, and every value of both types as a gate. Calls run under the strict policy; columns that have no
-kernel must be refused. Exits 1 where an element differs.
+Counts the elements whose bits differ. Draws log-uniform rows and columns, in addition to fixed shapes, until
+`--elements` elements of float16 and of bfloat16 were compared. Every value of both types is used as a gate. Calls run
+under the strict policy; columns that have no kernel must be refused. Exits 1 if an element differs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -34,7 +34,7 @@ LARGEST = 1 << 24  # elements of a drawn tensor
 
 
 def shapes(draw: random.Random) -> Iterator[tuple[int, int]]:
-    """Rows and columns."""
+    """Yields rows and columns."""
     yield from FIXED
     while True:
         columns = round(math.exp(draw.uniform(0, math.log(100_000))))
@@ -43,13 +43,13 @@ def shapes(draw: random.Random) -> Iterator[tuple[int, int]]:
 
 
 def bits_differ(found: Tensor, expected: Tensor) -> int:
-    """NaN is equal to NaN."""
+    """Counts elements with different bits; NaN equals NaN."""
     same = found.view(torch.int16) == expected.view(torch.int16)
     return int((~(same | (found.isnan() & expected.isnan()))).sum())
 
 
 def compare(op: kpkg.Op, dtype: torch.dtype, seed: int, elements: int) -> dict[str, Any]:
-    """The elements that were compared, and those that differ with their shapes."""
+    """Returns the number of compared elements, and the differing ones with their shapes."""
     draw = random.Random(seed)
     make = torch.Generator(device="cuda").manual_seed(seed)
     every = torch.arange(-(1 << 15), 1 << 15, device="cuda").to(torch.int16).view(dtype)
@@ -68,7 +68,7 @@ def compare(op: kpkg.Op, dtype: torch.dtype, seed: int, elements: int) -> dict[s
 
 
 def refusals(op: kpkg.Op) -> list[str]:
-    """What the op says of columns and strides for which it has no kernel."""
+    """Returns the op's errors for columns and strides for which it has no kernel."""
     found = []
     wide = torch.randn(256, 256, device="cuda", dtype=torch.bfloat16)
     for x in (wide[:, :129].contiguous(), wide.T, torch.zeros(1, 1 << 17, device="cuda", dtype=torch.bfloat16)):

@@ -1,9 +1,9 @@
-"""Host time on a GPU: eager calls through torch.ops against ATen, the first call after load, the import.
+"""Measures host time on a GPU: eager calls through torch.ops against ATen, the first call after load, the import.
 
     KPKG_PATH=packages python3 test/device/host_time.py --out host_time.json
 
-What is timed is how long a call keeps the host: small inputs, the GPU waited for only between rounds, kpkg and ATen
-taking turns.
+Times how long a call blocks the host. Inputs are small, the host waits for the GPU only between rounds, and kpkg and
+ATen take turns.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,5 +1,4 @@
-// What a call costs the host beyond the driver: Op::callInto on a GPU against cuLaunchKernelEx of a kernel with as many
-// parameters.
+// Measures the host time of Op::callInto on a GPU beyond that of cuLaunchKernelEx for a kernel with as many parameters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   launch_cost PACKAGE [OP]      OP takes one tensor, or two of the same shape: softmax (default), add
@@ -19,7 +18,7 @@ namespace {
 constexpr int rounds = 101, callsPerRound = 200;
 constexpr double limitUs = 1.0;
 
-/// An empty kernel with as many parameters as a row kernel of two matrices has.
+/// An empty kernel with as many parameters as a row kernel of two matrices.
 constexpr const char *nothing = R"(
 .version 7.0
 .target sm_80
@@ -87,7 +86,7 @@ int main(int argc, char **argv) {
   double firstMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - first).count();
   stream.synchronize().value();
 
-  // The context that the runtime uses, the device's primary one, for the driver's own launches.
+  // The driver's own launches use the device's primary context, as the runtime does.
   void *driver = ::dlopen("libcuda.so.1", RTLD_NOW);
   void *context = nullptr, *module = nullptr, *function = nullptr;
   check(find<int (*)(void **, int)>(driver, "cuDevicePrimaryCtxRetain")(&context, 0), "cuDevicePrimaryCtxRetain");
@@ -102,7 +101,7 @@ int main(int argc, char **argv) {
     parameters[i] = words + i;
   LaunchConfig config = {32, 1, 1, 128, 1, 1, 0, stream.handle, nullptr, 0};
 
-  // The C ABI as a framework uses it: values made once, outputs given.
+  // Calls the C ABI as a framework does: values are made once, outputs are given.
   std::vector<kpkg_tensor> descriptors;
   for (const kpkg::Tensor &tensor : inputs)
     descriptors.push_back(tensor.descriptor());

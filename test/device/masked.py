@@ -1,13 +1,13 @@
 """Measures attention with masks against PyTorch's implementations.
 
-Error and time, launches in shuffled order. The package is for this GPU.
+Reports errors and times; launches run in shuffled order. The package must be built for this GPU.
 
     python test/device/masked.py attention.kpkg -o masked.json [--quick]
 
-Masks say which keys of a batch are seen (padding), which keys each query sees, or are added to scores, for lengths with
-and without rows of whole vectors. Prints one JSON object a line: for each mask the errors of the result and of the
-three gradients against float64 (the last batch and head) and the medians of times in microseconds, with a flush of the
-second-level cache before each launch.
+A mask is a padding mask per batch, a boolean mask per query, or a bias added to the scores. Lengths include rows that
+are not multiples of a vector. Prints one JSON object a line for each mask. It holds errors of the result and of the
+three gradients against float64, for the last batch and head. It also holds median times in microseconds; the L2 cache
+is flushed before each launch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -54,7 +54,7 @@ def calls_of(ops: kpkg.CustomOpLibrary, q: Tensor, k: Tensor, v: Tensor, mask: T
 
 
 def errors(call: Callable[[], Any], leaves: list[Tensor], mask: Tensor, grad: Tensor) -> list[float]:
-    """Of the result and of gradients, root mean squares relative to those of the exact ones."""
+    """Returns the RMS errors of the result and of the gradients, relative to the exact ones."""
     out = call()
     found = [out, *torch.autograd.grad(out, leaves, grad)]
     q, k, v = (t[-1, -1].detach().double().requires_grad_() for t in leaves)

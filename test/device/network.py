@@ -1,16 +1,16 @@
 """Times networks of torchvision on a GPU with layers replaced by kpkg.inject.
 
-Against PyTorch as it is and against torch.compile.
+Compares them with unmodified PyTorch and with torch.compile.
 
     KPKG_PATH=conv.kpkg:pooling.kpkg:gemm.kpkg test/device/network.py --batch 64 --out networks.json
     test/device/network.py --models mobilenet_v3_large --way compile --batch 8 --dtype float32 --out one.json
     test/device/network.py --train --out train.json
 
-Channels last, random weights; running statistics are those of random images. Each network runs in a process of its own,
-and a lock lets one of them measure at a time. inject chooses layers by times in the way that is asked for: eager, CUDA
-graphs, or torch.compile, of whose results it chooses for. All are timed as they are and as CUDA graphs. --train times a
-forward and a backward in training mode. Rounds are shuffled, figures are medians. Errors are relative to the greatest
-element of what float64 gives.
+Models are channels-last with random weights; running statistics come from random images. Each network runs in a process
+of its own, and a lock lets one process measure at a time. `--way` selects how inject times layers: eager, CUDA graphs,
+or torch.compile; with `compile`, inject runs on the compiled model. All variants are timed directly and as CUDA graphs.
+`--train` times a forward and a backward in training mode. Rounds are shuffled and figures are medians. Errors are
+relative to the greatest element of the float64 result.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -37,14 +37,14 @@ MODELS = "resnet50,mobilenet_v3_large,mobilenet_v3_small,efficientnet_b0,vit_b_1
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """While no other process measures."""
+    """Holds the lock that keeps other processes from measuring."""
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def wait_for_all(folder: Path, step: str, name: str, count: int, seconds: float) -> None:
-    """Until every process has come to this step."""
+    """Waits until every process has reached this step, or until `seconds` have passed."""
     (folder / f"{step}-{name}").touch()
     end = time.monotonic() + seconds
     while len(list(folder.glob(f"{step}-*"))) < count and time.monotonic() < end:
@@ -52,9 +52,9 @@ def wait_for_all(folder: Path, step: str, name: str, count: int, seconds: float)
 
 
 def made(name: str, seed: int = 0) -> Any:
-    """The network with random weights, in eval mode.
+    """Returns the network with random weights, in eval mode.
 
-    Running statistics are those of random images, so that activations have their usual sizes.
+    Running statistics come from random images, so that activations have realistic sizes.
     """
     import torch
     from torch import nn
@@ -69,10 +69,10 @@ def made(name: str, seed: int = 0) -> Any:
         norm,
     ) in (
         named.items()
-    ):  # what is added to a shortcut is small, as in trained networks: else rounding grows from block to block
+    ):  # residual branches are small, as in trained networks; otherwise rounding errors grow with each block
         nn.init.uniform_(norm.weight, *((0.1, 0.3) if name.endswith("bn3") else (0.5, 1.5)))
         nn.init.normal_(norm.bias, std=0.1)
-    if not norms:  # torchvision begins a transformer with a head of zeros
+    if not norms:  # torchvision initialises a transformer's head with zeros
         nn.init.normal_(model.heads[-1].weight, std=0.02)
     else:
         momenta = [norm.momentum for norm in norms]
@@ -86,7 +86,7 @@ def made(name: str, seed: int = 0) -> Any:
 
 
 def captured(run: Callable[[], Any]) -> Callable[[], Any]:
-    """A replay of what `run` does."""
+    """Captures `run` as a CUDA graph and returns a function that replays it."""
     import torch
 
     stream = torch.cuda.Stream()
@@ -102,7 +102,7 @@ def captured(run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def timed(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Milliseconds of each."""
+    """Returns the median milliseconds of each run."""
     import torch
 
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -121,7 +121,7 @@ def timed(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 
 
 def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, Any]) -> None:
-    """Inference."""
+    """Measures inference."""
     import torch
 
     wait_for_all(options.shared, "ready", options.one, options.count, 40)
@@ -139,7 +139,7 @@ def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, 
                 }
             else:
                 injected(replaced, x, options, found)
-        if options.way == "compile":  # the host compiles, so that networks need not wait for each other
+        if options.way == "compile":  # compilation runs on the host, so that networks need not wait for each other
             start = time.perf_counter()
             calls["compile"](x)
             found["compile_seconds"] = round(time.perf_counter() - start, 2)
@@ -163,7 +163,7 @@ def evaluated(options: argparse.Namespace, model: Any, x: Any, found: dict[str, 
 
 
 def injected(model: Any, x: Any, options: argparse.Namespace, found: dict[str, Any]) -> None:
-    """Injects, and tells what came of it."""
+    """Runs kpkg.inject and records its outcome in `found`."""
     import kpkg
 
     start = time.perf_counter()
@@ -175,11 +175,11 @@ def injected(model: Any, x: Any, options: argparse.Namespace, found: dict[str, A
         [row.name, row.layer, row.replacement, row.error, row.original_us, row.kpkg_us, row.status]
         for row in injection.rows
     ]
-    options.out.write_text(json.dumps(found))  # what there is, should the rest take too long
+    options.out.write_text(json.dumps(found))  # partial results, in case the rest takes too long
 
 
 def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, Any]) -> None:
-    """A forward and a backward."""
+    """Measures a forward and a backward."""
     import torch
 
     wait_for_all(options.shared, "ready", options.one, options.count, 40)
@@ -193,7 +193,7 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
 
     with alone(options.shared):
         model.train()
-        for layer in model.modules():  # what is random differs between runs
+        for layer in model.modules():  # random layers differ between runs
             if isinstance(layer, torch.nn.Dropout):
                 layer.p = 0.0
             if type(layer).__name__ == "StochasticDepth":
@@ -202,7 +202,7 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
         state = copy.deepcopy(model.state_dict())
         replaced = copy.deepcopy(model)
         start = time.perf_counter()
-        for _ in range(2):  # what PyTorch takes to find its convolutions' kernels is no part of injecting
+        for _ in range(2):  # the time of cuDNN's autotuning is no part of injecting
             step(copy.deepcopy(model), x)
         torch.cuda.synchronize()
         found["pytorch_seconds"] = round(time.perf_counter() - start, 2)
@@ -211,7 +211,7 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
         losses = {}
         runs: dict[str, Callable[[], Any]] = {}
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, False
-        torch.backends.cudnn.benchmark = False  # once, so that no kernels are looked for
+        torch.backends.cudnn.benchmark = False  # one call only, which needs no autotuning
         step(exact, x.float())
         torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark = True, True
         gradients = {name: p.grad.double() for name, p in exact.named_parameters()}
@@ -235,7 +235,7 @@ def trained(options: argparse.Namespace, model: Any, x: Any, found: dict[str, An
 
 
 def one(options: argparse.Namespace) -> None:
-    """Measures one network, in this process."""
+    """Measures one network in this process."""
     import kpkg
     import torch
 

@@ -1,14 +1,13 @@
-"""Measures row ops on rows that are no whole vectors.
+"""Measures row ops on rows whose length is not a multiple of a vector.
 
-Error and time beside PyTorch's own and beside rows of whole vectors, launches in shuffled order.
+Compares errors and times with PyTorch's and with those of vector-sized rows; launches run in shuffled order.
 
-    python test/device/odd_rows.py softmax.kpkg norm.kpkg cross_entropy.kpkg elementwise.kpkg reduction.kpkg -o
-    odd_rows.json [--quick]
+    python test/device/odd_rows.py softmax.kpkg norm.kpkg cross_entropy.kpkg elementwise.kpkg reduction.kpkg
+        -o odd_rows.json [--quick]
 
-Prints one JSON object for each op, dtype and shape: the error against float64 relative to what PyTorch's own has,
-medians of times in microseconds with a flush of the second-level cache before each launch, the bytes that must be
-moved, and the instances that were launched. A shape whose rows are whole vectors stands beside each: what the others
-lose is what odd rows cost.
+Prints one JSON object for each op, dtype and shape. It holds the error against float64 relative to PyTorch's, the bytes
+to move, and the launched instances. It also holds median times in microseconds; the L2 cache is flushed before each
+launch. Each odd shape has a counterpart whose rows are whole vectors, which shows the cost of odd rows.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -41,9 +40,9 @@ Case = tuple[Callable[..., Any], Callable[..., Any], Callable[[int, int], list[T
 
 
 def cases(ops: dict[str, Any]) -> dict[str, Case]:
-    """Peers by name: kpkg's op, PyTorch's, arguments in float64, and the bytes that move.
+    """Returns cases by name: kpkg's op, PyTorch's, arguments in float64, and the bytes to move.
 
-    Arguments are for rows and columns. Bytes are counted in those of the first argument.
+    Arguments are functions of rows and columns. Bytes are counted in multiples of the first argument's size.
     """
 
     def normal(m: int, n: int) -> list[Tensor]:
@@ -127,7 +126,7 @@ def main() -> None:
         library = kpkg.load(path)
         library.set_fallback_policy("strict")
         ops |= {op.name.removeprefix("kpkg::"): op for op in library}
-    device = "cuda" if torch.cuda.is_available() else "cpu"  # on a CPU, errors of fewer rows only
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # a CPU only checks errors, on fewer rows
     rows = []
     for name, case in cases(ops).items():
         for dtype in (torch.bfloat16, torch.float32):

@@ -1,11 +1,11 @@
 """Runs PyTorch's OpInfo samples of every op that kpkg covers on a GPU.
 
-Results are compared with PyTorch's op in float64; error inputs must be refused.
+Compares results with PyTorch's op in float64, and checks that error inputs are refused.
 
     test/device/opinfo.py --packages build/packages --out opinfo.json
 
 `--packages` is the folder with softmax.kpkg, norm.kpkg, ... Needs PyTorch with CUDA and the Python package `kpkg`;
-compiles nothing. Each op has a process of its own with a time limit. `--device cpu` tries the script itself on a
+compiles nothing. Each op runs in a process of its own with a time limit. `--device cpu` tries the script itself on a
 machine without a GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -52,7 +52,7 @@ def worker(name: str, device: str) -> None:
 
 
 def result_of(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """What a process of its own found for one op."""
+    """Runs one op in a process of its own and returns its findings."""
     environment = os.environ | {"KPKG_ADAPTER_PACKAGES": str(options.packages.resolve()), "KPKG_FALLBACK": "strict"}
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", name]
     try:

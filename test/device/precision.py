@@ -1,10 +1,10 @@
-"""Errors and times of float32 products on a GPU at each precision, beside PyTorch's with its own switch.
+"""Measures errors and times of float32 matmul on a GPU at each precision, beside PyTorch's own switch.
 
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/precision.py --package gemm.kpkg --out precision.json
 
-An error is the greatest of |found - exact| / (|a| @ |b|), exact in float64: 2^-10 is allowed where factors are rounded.
-Times are medians of calls in shuffled order with a flush of the second-level cache before each.
+An error is the greatest |found - exact| / (|a| @ |b|), with `exact` in float64; 2^-10 is allowed where factors are
+rounded. Times are medians of calls in shuffled order with an L2 flush before each.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -60,7 +60,7 @@ def main() -> int:
             exact, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
             for level in LEVELS:
                 torch.set_float32_matmul_precision(level)
-                found = gemm(a, b)  # follows the switch
+                found = gemm(a, b)  # uses the precision that PyTorch's switch sets
                 is_same = torch.equal(found, gemm(a, b, precision=level))
                 errors = {
                     name: ((result.double() - exact).abs() / size).max().item()

@@ -1,12 +1,12 @@
-"""Times products on a GPU against the peers that tensor_cores.py does not time.
+"""Times matrix products on a GPU against peers that tensor_cores.py does not time.
 
-Triton (torch.compile max-autotune); linear + bias + gelu against torch.compile; grouped products against
-torch._grouped_mm. Products with one row read weights at a rate that is compared with a copy's.
+Peers are Triton (torch.compile max-autotune), torch.compile for linear + bias + gelu, and torch._grouped_mm. For
+products with one row, it compares the read rate of the weights with the rate of a copy.
 
     test/device/product_peers.py --gemm gemm.kpkg --grouped grouped_gemm.kpkg --seconds 200 --out peers.json
 
-Triton compiles for seconds a shape: what does not start within `--seconds` is listed under `left_out`. Every result is
-checked against float64 first. The share of time in which tensor cores are busy:
+Triton compiles for seconds a shape; shapes that do not start within `--seconds` are listed under `left_out`. Every
+result is first checked against float64. This command shows the tensor-core utilisation:
 
     ncu -k regex:gemm_tiles \\
         --metrics sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active \\
@@ -50,7 +50,7 @@ def error(result: Tensor, reference: Tensor) -> float:
 
 
 def line(what: Any, calls: Calls, reference: Tensor, rounds: int) -> dict[str, Any]:
-    """Errors of all that run, then their times; `ratios` are those of the peers' times to kpkg's."""
+    """Returns errors and times of all calls that run; `ratios` are the peers' times divided by kpkg's."""
     calls, refused = usable(calls)
     errors = {name: error(call(), reference) for name, call in calls.items()}
     microseconds = times(calls, rounds)
@@ -135,9 +135,9 @@ def grouped(rounds: int) -> list[dict[str, Any]]:
 def one_row(rounds: int) -> list[dict[str, Any]]:
     """Times products with one row against a copy of as many bytes.
 
-    `share`: bytes of weights a second over the bytes that the copy moves, reads and writes together. `share_clean`: the
-    same behind a flush by reads. The last writes of a copy stay in the cache, so that it moves less than is counted:
-    the smaller the weights, the less.
+    `share`: weight bytes per second divided by the copy's bytes per second, reads and writes together. `share_clean`:
+    the same after a flush by reads. The last writes of a copy stay in the cache, so that it moves fewer bytes than are
+    counted. The effect grows as the weights get smaller.
     """
     lines = []
     for n, k in WEIGHTS:

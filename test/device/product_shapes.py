@@ -1,4 +1,4 @@
-"""Shapes m, n, k of products that the scripts beside this one time.
+"""Defines the shapes m, n, k of the matrix products that the scripts in this folder time.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +19,7 @@ LARGE = [
 ]
 MEDIUM = [(1024, 1024, 1024), (512, 512, 512)]
 ODD = [(5000, 3000, 1111), (4000, 4100, 4224), (1111, 2222, 3333)]
-#: Columns and depth of weights that few rows are multiplied with.
+#: Columns and depth of weights for products with few rows.
 WEIGHTS = [(4096, 4096), (8192, 8192), (14336, 4096), (57344, 7168)]
-#: Behind the number of products.
+#: Number of products, m, n, k.
 BATCHED = [(16, 1024, 1024, 1024), (64, 512, 512, 512), (256, 128, 128, 64), (32, 2048, 2048, 128)]

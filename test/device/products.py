@@ -1,6 +1,6 @@
 """Checks and times an op `a @ b` of a package on a GPU.
 
-Odd shapes, every order of strides, poisoned outputs, against float64 and torch.
+Compares odd shapes, every order of strides and poisoned outputs with float64 and torch.
 
     test/device/products.py --package mm.kpkg --op mm --dtype bfloat16 --out products.json
 
@@ -54,7 +54,7 @@ def main() -> int:
     torch.manual_seed(random.randrange(1 << 31))
 
     def operand(rows: int, columns: int, dtype: torch.dtype, transposed: bool, padding: int = 0) -> torch.Tensor:
-        """Values that int8 holds too; with padding, rows whose stride is no multiple of anything."""
+        """Returns random values, integers from -100 to 99 for int8; `padding` makes the row stride unaligned."""
         shape = (columns, rows + padding) if transposed else (rows, columns + padding)
         if dtype == torch.int8:
             whole = torch.randint(-100, 100, shape, dtype=dtype, device="cuda")

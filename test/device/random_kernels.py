@@ -1,12 +1,16 @@
-"""Runs random kernels (kpkg-random-device-kernels --out FOLDER) on a GPU and compares them with the interpreter.
+"""Runs random kernels on a GPU and compares them with the interpreter.
+
+The kernels come from `kpkg-random-device-kernels --out FOLDER`:
 
     test/device/random_kernels.py --bundle FOLDER --out random.json
 
-Needs NVIDIA's driver and nothing else. Each kernel runs twice. All memory around and between its tensors holds a
-pattern that must stay; tensors that it writes start with random numbers that it has to replace, and both runs must
-leave the same bytes. Results may differ from the interpreter's by what the bundle allows: four times the spread of runs
-of the interpreter with other orders of sums and with functions moved by 4 ulp, as for CPUs. Kernels of a file run in
-one process; one that hangs or breaks the context is reported, and a new process goes on with the next kernel.
+Needs NVIDIA's driver and nothing else. Each kernel runs twice, and both runs must leave the same bytes. All memory
+around and between its tensors holds a pattern that must stay. Output tensors start with random numbers that the kernel
+has to overwrite.
+
+Results may differ from the interpreter's by the tolerance in the bundle, as on CPUs. It is four times the spread of
+interpreter runs with reordered sums and with functions perturbed by 4 ulp. All kernels of a file run in one process. If
+a kernel hangs or breaks the context, it is reported, and a new process continues with the next kernel.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -29,7 +33,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-ALIGNMENT = 256  # of each buffer; as many bytes or more lie between two
+ALIGNMENT = 256  # of each buffer; the gap between two buffers is at least as large
 PATTERN = 0xA5
 SUCCESS = 0
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
@@ -37,11 +41,11 @@ MOST_DYNAMIC_SHARED = 8
 
 
 class DeviceError(Exception):
-    """A call of the driver failed; the context may be lost."""
+    """A driver call failed; the context may be lost."""
 
 
 class Driver:
-    """The driver's functions with errors as exceptions, in the first GPU's primary context."""
+    """Wraps the driver's functions and raises on errors; uses the first GPU's primary context."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
@@ -78,7 +82,7 @@ class Driver:
 
 
 def decode(raw: bytes, dtype: str) -> float:
-    """One element of a float type."""
+    """Decodes one element of a float type."""
     formats = {"f64": "<d", "f32": "<f", "f16": "<e"}
     if dtype in formats:
         return struct.unpack(formats[dtype], raw)[0]
@@ -102,7 +106,9 @@ def is_float(dtype: str) -> bool:
 
 
 def distance(have: float, want: float) -> float:
-    """0 only for the same value, signs of zeros included; infinity for values of another kind."""
+    """Returns the distance of two values.
+
+    It is 0 only for equal values, signs of zeros included, and infinity if only one value is NaN or infinite."""
     if math.isnan(have) and math.isnan(want):
         return 0.0
     if have == want:
@@ -112,7 +118,7 @@ def distance(have: float, want: float) -> float:
 
 
 class Call:
-    """A kernel's call: its memory as one block of bytes, and where in it the buffers are."""
+    """A kernel call: its memory as one block of bytes, and the positions of the buffers in it."""
 
     def __init__(self, entry: dict[str, Any], data: bytes) -> None:
         self.entry = entry
@@ -146,7 +152,7 @@ class Call:
         return [*words, *self.entry["grid"]]
 
     def difference(self, memory: bytes) -> str | None:
-        """What is wrong in the memory that the kernel left."""
+        """Describes the first error in the memory that the kernel left; None if there is none."""
         rest = bytearray(memory)
         for number, (place, argument) in enumerate(zip(self.places, self.entry["arguments"])):
             if place is None or "expected" not in argument:
@@ -189,7 +195,7 @@ class Call:
 
 
 def cta_counts(code: dict[str, Any], grid: list[int], multiprocessors: int) -> list[int]:
-    """The CTAs that the runtime launches for a grid of kernel blocks."""
+    """Returns the grid of CTAs that the runtime launches for a grid of kernel blocks."""
     x = -(-grid[0] // code["blocks"]) * code["cluster"]
     if code["persistent"] or code["occupancy"]:
         resident = multiprocessors * max(code["occupancy"], 1) // code["cluster"] * code["cluster"]
@@ -198,7 +204,7 @@ def cta_counts(code: dict[str, Any], grid: list[int], multiprocessors: int) -> l
 
 
 def run_call(driver: Driver, call: Call, code: dict[str, Any]) -> str | None:
-    """What is wrong with the kernel, if anything."""
+    """Runs the call and describes what is wrong, or returns None."""
     library, kernel, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     image = ctypes.create_string_buffer(call.part(code["image"]), code["image"][1])
     driver.call("cuLibraryLoadData", ctypes.byref(library), image, None, None, 0, None, None, 0)
@@ -229,7 +235,7 @@ def run_call(driver: Driver, call: Call, code: dict[str, Any]) -> str | None:
 
 
 def worker(path: Path, first: int) -> int:
-    """Runs the kernels of a file from number `first` on; one line of JSON for each."""
+    """Runs the kernels of a file from number `first` on, and prints one line of JSON for each."""
     driver = Driver()
     print(json.dumps(driver.describe()), flush=True)
     chip = f"sm_{driver.attribute(MAJOR)}{driver.attribute(MINOR)}"
@@ -245,7 +251,7 @@ def worker(path: Path, first: int) -> int:
         line["exact"] = not any("allowed" in argument for argument in entry["arguments"])
         try:
             failure = run_call(driver, Call(entry, data), code)
-        except DeviceError as error:  # nothing can follow in this context
+        except DeviceError as error:  # the context is lost
             print(json.dumps({**line, "failure": str(error)}), flush=True)
             return 1
         if failure:
@@ -255,7 +261,7 @@ def worker(path: Path, first: int) -> int:
 
 
 def lines_of(command: list[str], limit: float) -> tuple[list[dict[str, Any]], str]:
-    """What a worker says until it ends, or until it is silent for `limit` seconds; and how it ended if not well."""
+    """Returns the lines that a worker prints until it ends or is silent for `limit` seconds, and how it failed."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout and process.stderr
     output, trouble = b"", ""

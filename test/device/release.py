@@ -4,10 +4,10 @@ Builds all families and runs the specs of every shipped op:
 
     test/device/release.py --kpkg build/bin/kpkg --target sm_90a --seconds 580 --out results
 
-Needs the static `kpkg` command, ptxas, PyTorch with CUDA and the Python package `kpkg`. Specs of a family begin when
-its package is there. Measurements wait for an idle machine. Each step has a time limit, and its output goes to a file
-of its own in `--out`. `release.json` says which steps ended in time and with which exit status. Exits 1 where one did
-not.
+Needs the static `kpkg` command, ptxas, PyTorch with CUDA and the Python package `kpkg`. The specs of a family start as
+soon as its package is built. Measurements wait for an idle machine. Each step has a time limit and writes its output to
+a file of its own in `--out`. `release.json` lists which steps ended in time and their exit statuses. Exits 1 if a step
+failed.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE = ROOT / "test" / "device"
 BUILDS = 4  # at a time: the last kernels of a family leave processors idle
-#: Families whose packages take minutes: built last, so that specs of the others run meanwhile.
+#: Families whose packages take minutes. They are built last, so that specs of the others run meanwhile.
 SLOW = (
     "conv",
     "attention",
@@ -44,7 +44,7 @@ SLOW = (
 
 @dataclass(frozen=True)
 class Step:
-    """A script with its arguments and the seconds that it may take; `{family}` stands for a package."""
+    """A script with its arguments and its time limit in seconds; `{family}` stands for a package."""
 
     name: str
     command: list[str]
@@ -90,7 +90,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Release:
-    """The steps of one run, their time and their exit status."""
+    """Runs the steps and records their times and exit statuses."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -106,12 +106,12 @@ class Release:
         return name, process, time.monotonic()
 
     def finish(self, step: tuple[str, subprocess.Popen[bytes], float], seconds: float) -> None:
-        """Waits for a step as long as it may take, and writes down how it ended."""
+        """Waits for a step up to its time limit, and records how it ended."""
         name, process, begun = step
         try:
             status: int | str = process.wait(max(1, min(seconds, self.left())))
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
+            os.killpg(process.pid, signal.SIGKILL)  # including the processes that it started
             status = "out of time"
         self.steps.append({"step": name, "status": status, "seconds": round(time.monotonic() - begun, 1)})
         print(json.dumps(self.steps[-1]), flush=True)

@@ -1,6 +1,6 @@
 """Runs the specs of kernels_src on a GPU.
 
-Fresh random inputs, odd shapes and strides, poisoned outputs, two runs bitwise equal.
+Uses fresh random inputs, odd shapes and strides and poisoned outputs; two runs must be bitwise equal.
 
     test/device/run.py --package softmax.kpkg --package norm.kpkg --out device.json
 
@@ -43,13 +43,13 @@ def poisoned(result: Any) -> Any:
 
 
 def comparable(result: Any) -> Any:
-    """The result with a number for NaN, which equals nothing. PyTorch has no nan_to_num of 8-bit floats."""
+    """Replaces NaN, which equals nothing, by a number. PyTorch has no nan_to_num for 8-bit floats."""
     wide = result.float() if result.is_floating_point() and result.itemsize == 1 else result
     return wide.nan_to_num(nan=12345.0)
 
 
 def check_sample(spec: Any, op: Any, original: Any) -> str | None:
-    """What is wrong with the op's results for the sample on a GPU, if anything. The reference runs on the CPU."""
+    """Checks the op's results for the sample on a GPU; returns an error text or None. The reference runs on the CPU."""
     import torch
     from opspec import as_tuple
 
@@ -89,7 +89,7 @@ def worker(options: argparse.Namespace) -> int:
     for sample in spec.samples(dtype, torch.Generator().manual_seed(seed)):
         try:
             failure = check_sample(spec, op, sample)
-        except Exception as error:  # any way to fail is a line of the report
+        except Exception as error:  # any failure becomes a line of the report
             failure = f"{sample.label}: {type(error).__name__}: {str(error)[:300]}"
         if failure:
             failures.append(failure)
@@ -103,7 +103,7 @@ def worker(options: argparse.Namespace) -> int:
 
 
 def on_gpu(tensor: Any) -> Any:
-    """The same tensor on the GPU, strides and storage offset included."""
+    """Copies the tensor to the GPU with its strides and storage offset."""
     import torch
 
     storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage()).to("cuda")
@@ -141,7 +141,7 @@ def main() -> int:
 
 
 def result_of(options: argparse.Namespace, op: str, dtype: str) -> dict[str, Any]:
-    """What a process of its own found for one op and dtype."""
+    """Runs one op and dtype in a process of its own and returns its findings."""
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", f"{op}|{dtype}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)

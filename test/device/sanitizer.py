@@ -1,12 +1,12 @@
 """Runs the ops of packages under NVIDIA's compute-sanitizer.
 
-memcheck, racecheck, initcheck and synccheck, each over small samples of every op.
+Runs memcheck, racecheck, initcheck and synccheck, each over small samples of every op.
 
     test/device/sanitizer.py --package softmax.kpkg --package norm.kpkg --out sanitizer.json
 
 Needs compute-sanitizer of the CUDA toolkit on the PATH, PyTorch with CUDA and the Python package `kpkg`. Only kpkg's
-kernels are checked. Ops go in groups, each group and tool in a process of its own with a time limit; results are not
-compared here (run.py does).
+kernels are checked. Each group of ops and each tool runs in a process of its own with a time limit. Results are not
+compared here; run.py does that.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 DTYPES = ("bfloat16", "float32")
-ELEMENTS = 1 << 16  # of the largest tensor of a sample that is taken: instrumented kernels are slow
+ELEMENTS = 1 << 16  # largest tensor of an accepted sample: instrumented kernels are slow
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 
 

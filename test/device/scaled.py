@@ -1,13 +1,13 @@
-"""Measures products of 8-bit numbers with scales on a GPU.
+"""Measures scaled 8-bit matrix products on a GPU.
 
-Errors against float64 first, then times against torch._scaled_mm and torch._int_mm.
+Checks errors against float64, then times calls against torch._scaled_mm and torch._int_mm.
 
     kpkg build kernels_src/scaled_gemm -o scaled.kpkg --target sm_90a
     test/device/scaled.py --package scaled.kpkg --out scaled.json
 
-cuBLAS has two ways to add products of 8-bit floats: `precise` moves what tensor cores have summed to float32 after some
-steps, as kpkg does, and `fast` leaves the whole sum to them. All are launched in shuffled order with the L2 cache
-flushed before each launch; a figure is the median.
+cuBLAS can accumulate FP8 products in two ways. `precise` promotes the tensor cores' partial sums to float32 after some
+steps, as kpkg does. `fast` leaves the whole sum to the tensor cores. All calls are launched in shuffled order with an
+L2 flush before each launch; a figure is the median.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -51,7 +51,7 @@ def scale(*shape: int) -> Tensor:
 
 
 def spread(values: Tensor, rows: int, columns: int) -> Tensor:
-    """A scale for every element."""
+    """Expands scales to one for every element."""
     for dim, extent in ((0, rows), (1, columns)):
         if values.shape[dim] not in (1, extent):
             values = values.repeat_interleave(BLOCK, dim).narrow(dim, 0, extent)
@@ -83,7 +83,7 @@ class Case:
                 "cublas": lambda: torch._int_mm(a, b),
             }
         found = {"kpkg": lambda: torch.ops.kpkg.scaled_gemm(a, b, x, y, torch.bfloat16)}
-        if self.kind == "blocks":  # cuBLAS wants them another way round
+        if self.kind == "blocks":  # cuBLAS expects transposed scales
             x, y = x.t().contiguous().t(), y.t().contiguous().t()
         else:
             found["fast"] = lambda: torch._scaled_mm(a, b, x, y, out_dtype=torch.bfloat16, use_fast_accum=True)
@@ -96,7 +96,7 @@ def error(result: Tensor, reference: Tensor) -> float:
 
 
 def check(kind: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> dict[str, Any]:
-    """Whether the error is at most 1.1 times that of the precise peer, and two calls give the same bits."""
+    """Checks that the error is at most 1.1 times the precise peer's, and that two calls give the same bits."""
     case = Case(kind, dtype, *shape)
     reference = case.reference()
     calls, refused = usable(case.calls())

@@ -1,10 +1,11 @@
-"""Checks and times convolutions of 8-bit floats on a GPU.
+"""Checks and times FP8 convolutions on a GPU.
 
-Random cases against float64, then layers against the bfloat16 ones of kpkg and of cuDNN.
+Checks random cases against float64, then times layers against bfloat16 convolutions of kpkg and of cuDNN.
 
     test/device/scaled_conv.py --package conv.kpkg --out scaled_conv.json
 
-Channels last; L2 is flushed before each call, launch order is shuffled, a figure is the median of its rounds.
+Tensors are channels-last. L2 is flushed before each call, launches run in shuffled order, and a figure is the median of
+its rounds.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from timing import times
 
-#: images, channels, height and width, results, taps, stride
+#: images, input channels, height and width, output channels, kernel size, stride
 LAYERS = [
     (8, 512, 128, 512, 3, 1), (16, 320, 64, 320, 3, 1), (256, 64, 56, 64, 3, 1), (256, 128, 28, 128, 3, 1),
     (256, 256, 14, 256, 3, 1), (256, 512, 7, 512, 3, 1),

@@ -1,4 +1,6 @@
-"""Attention with functions of scores and masks against FlexAttention: error and time, launches in shuffled order.
+"""Measures errors and times of attention with score functions and masks against FlexAttention.
+
+Launches run in shuffled order.
 
     python test/device/scored.py attention_scored.kpkg attention.kpkg -o scored.json
 

@@ -1,10 +1,10 @@
-"""Times sparse products of a package on a GPU against dense ones of cuBLAS, and 3x3 convolutions against cuDNN.
+"""Times sparse products of a package on a GPU against dense cuBLAS products, and 3x3 convolutions against cuDNN.
 
-Weights of 4096 x 4096 with 256 rows are pruned, have a quarter of their blocks, or are 2:4:
+Weights are 4096 x 4096 and inputs have 256 rows. Weights are pruned, have a quarter of their blocks, or are 2:4 sparse:
 
     test/device/sparse.py --package sparse.kpkg --out sparse.json
 
-The specs hold the correctness (test/device/run.py). This checks the timed calls against the dense product. Both are
+The specs check correctness (test/device/run.py); this script compares the timed calls with the dense product. Both are
 timed interleaved, with L2 flushed and the host ahead of the GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

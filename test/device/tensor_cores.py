@@ -1,15 +1,15 @@
-"""Products and attention on tensor cores, from plain kernels, against cuBLAS and cuDNN: errors first, then times.
+"""Measures tensor-core products and attention from plain kernels against cuBLAS and cuDNN: errors, then times.
 
     kpkg build test/device/kernels/products.k -o products.kpkg --target sm_90a      # and attention.k
     kpkg build kernels_src/gemm -o gemm.kpkg --target sm_90a
     test/device/tensor_cores.py --products products.kpkg --attention attention.kpkg --gemm gemm.kpkg --out result.json
 
-Tables for the shipped packages: tune.py. Other peers than cuBLAS: product_peers.py; products of 8-bit numbers:
-scaled.py.
+tune.py writes the tuning tables of the shipped packages. product_peers.py measures peers other than cuBLAS, and
+scaled.py measures 8-bit products.
 
-All peers of a shape are launched in shuffled order with the L2 cache flushed before each launch; a figure is the
-median. Errors are relative Frobenius norms against float64, beside the peer's own on the same inputs; each call is made
-twice and must give the same bits.
+All peers of a shape are launched in shuffled order with an L2 flush before each launch; a figure is the median. Errors
+are relative Frobenius norms against float64, beside the peer's error on the same inputs. Each call is made twice and
+must give the same bits.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -57,7 +57,7 @@ ATTENTION_CHECKED = [
     (3, 384, 1),
     (16, 1024, 1),
     (4, 512, 8),
-]  # heads, sequence, factor of the queries: peaky softmax
+]  # heads, sequence length, factor of the queries (a large factor gives a peaked softmax)
 ATTENTION_TIMED = [(4, 16, 4096), (8, 16, 2048), (1, 16, 16384), (16, 16, 1024)]
 
 
@@ -66,7 +66,7 @@ def normal(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def matrix(rows: int, columns: int, order: str, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-    """Contiguous along its columns (n) or its rows (t)."""
+    """Returns a matrix that is contiguous along its columns (n) or its rows (t)."""
     return normal(rows, columns, dtype=dtype) if order == "n" else normal(columns, rows, dtype=dtype).t()
 
 
@@ -88,7 +88,7 @@ def check(what: Any, call: Callable[[], Tensor], peer: Callable[[], Tensor], ref
 
 
 def time(calls: dict[str, Callable[[], Any]], rounds: int, flush: Tensor) -> dict[str, float]:
-    """Median milliseconds of each."""
+    """Returns the median milliseconds of each call."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -120,7 +120,7 @@ def products(rounds: int, flush: Tensor) -> dict[str, Any]:
     for m, n, k in CHECKED:
         for order in ("nn", "nt", "tn", "tt"):
             if m % 8 and order[0] == "t":
-                continue  # no tensor map describes it
+                continue  # no tensor map can describe it
             a, b = matrix(m, k, order[0]), matrix(k, n, order[1])
             checks.append(check([m, n, k, order], lambda: op(a, b), lambda: a @ b, a.double() @ b.double()))
     for m, n, k in TIMED:
@@ -138,7 +138,7 @@ def products(rounds: int, flush: Tensor) -> dict[str, Any]:
 
 
 def gemm_checks() -> list[dict[str, Any]]:
-    """All orders of factors, odd sizes, and ends, each with the dtypes that tensor cores multiply."""
+    """Checks all layouts of factors, odd sizes and epilogues, each with the dtypes that tensor cores multiply."""
     gemm, batched = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
     checks = []
     for dtype in (torch.bfloat16, torch.float16):
@@ -160,7 +160,7 @@ def gemm_checks() -> list[dict[str, Any]]:
 
 
 def gemm(rounds: int, flush: Tensor) -> dict[str, Any]:
-    """The shipped package against cuBLAS; the shapes in another order in every run."""
+    """Times the shipped package against cuBLAS; the shapes run in another order each time."""
     op, many = torch.ops.kpkg.gemm, torch.ops.kpkg.gemm_batched
     large = [
         (dtype, shape, order) for dtype in (torch.bfloat16, torch.float16) for shape in TIMED for order in ("nn", "nt")

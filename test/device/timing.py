@@ -1,4 +1,4 @@
-"""Times of calls on a GPU, for the scripts beside this one.
+"""Times calls on a GPU for the other scripts in this folder.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +19,7 @@ FLUSH_BYTES = 256 << 20
 
 
 def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
-    """Those that run, and why the others do not."""
+    """Returns the calls that run, and the reasons why the others fail."""
     good: Calls = {}
     refused: dict[str, str] = {}
     for name, call in calls.items():
@@ -32,15 +32,15 @@ def usable(calls: Calls) -> tuple[Calls, dict[str, str]]:
     return good, refused
 
 
-# What a GPU sleeps, about a millisecond, for the host to be ahead of it.
+# The GPU sleeps this long, about a millisecond, so that the host runs ahead of it.
 SLEEP_CYCLES = 1_500_000
 
 
 def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = False) -> dict[str, float]:
-    """Median microseconds of each, launched in shuffled order with a flush of the second-level cache before each.
+    """Returns the median microseconds of each call, launched in shuffled order with an L2 flush before each.
 
-    A flush by writes leaves some 50 MB that the call's own reads push out to memory; one by reads, `is_clean`, does
-    not. Where the GPU sleeps before each call, `is_ahead`, what the host takes for it does not count.
+    A flush by writes leaves some 50 MB of dirty lines, which the call's own reads must evict to memory. A flush by
+    reads (`is_clean`) does not. With `is_ahead`, the GPU sleeps before each call, so that host time does not count.
     """
     flush = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
     found: dict[str, list[float]] = {name: [] for name in calls}
@@ -59,10 +59,10 @@ def times(calls: Calls, rounds: int, is_clean: bool = False, is_ahead: bool = Fa
 
 
 def sustained(calls: Calls, seconds: float) -> dict[str, float]:
-    """Microseconds of each in a row of launches that lasts so long.
+    """Returns the microseconds per launch of each call when launched back to back for `seconds`.
 
-    The lesser of two such rows in turn. A GPU that reaches the limit of its power lowers its clock, which single
-    launches do not show.
+    Each call is measured twice, and the lesser time counts. A GPU that reaches its power limit lowers its clock, which
+    single launches do not show.
     """
     found: dict[str, float] = {}
     for name in [*calls, *reversed(calls)]:

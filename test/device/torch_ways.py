@@ -1,12 +1,12 @@
-"""Checks the ways in which PyTorch calls ops on one GPU or several. One run says of each whether it holds.
+"""Checks the ways in which PyTorch calls ops on one GPU or several, and reports whether each works.
 
-Graphs, streams, threads, compile, AOTInductor, autocast, opcheck, gradients, torch.func, DTensor, models with replaced
-layers, profile, training, host time:
+Covers graphs, streams, threads, compile, AOTInductor, autocast, opcheck, gradients, torch.func, DTensor, models with
+replaced layers, profiles, training and host time:
 
     KPKG_PATH=packages python3 test/device/torch_ways.py [--calls 10000] --out ways.json
 
-About three minutes. What needs two GPUs, torchvision or transformers says "absent" without them. --only NAME and
---skip NAME choose. The checks are in `torch_checks`.
+Takes about three minutes. Checks that need two GPUs, torchvision or transformers report "absent" without them. `--only
+NAME` and `--skip NAME` select checks. The checks are in `torch_checks`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -59,7 +59,7 @@ def main() -> int:
         try:
             text = str(function() or "")
             state = "absent" if text.startswith("absent") else "passed"
-        except Exception as error:  # the others are to run all the same
+        except Exception as error:  # the other checks run all the same
             text, state = f"{type(error).__name__}: {str(error)[:1500]}\n{traceback.format_exc(limit=-3)}", "FAILED"
         record["checks"][name] = {"state": state, "seconds": round(time.perf_counter() - start, 2), "text": text}
         print(f"{state:7} {name:40} {record['checks'][name]['seconds']:7.2f} s  {text}", flush=True)

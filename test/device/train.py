@@ -1,13 +1,14 @@
-"""Trains a small transformer with PyTorch's layers and with kpkg's.
+"""Trains a small transformer with PyTorch's layers and with kpkg's, and compares the loss curves.
 
-The text is in the public domain. Loss curves are compared.
+The text is in the public domain.
 
-    KPKG_PATH=packages python3 test/device/train.py --out train.json                  # on a GPU: eager, compiled, graph
-    replay; bfloat16 autocast KPKG_PATH=packages python3 test/device/train.py --device cpu --steps 5 --width 32
+    # on a GPU: eager, compiled, graph replay; bfloat16 autocast
+    KPKG_PATH=packages python3 test/device/train.py --out train.json
+    KPKG_PATH=packages python3 test/device/train.py --device cpu --steps 5 --width 32
 
-Every run starts from the same weights and sees the same batches. What rounding alone does is measured: PyTorch once
-more, with the rows of each batch in another order. kpkg's curve must stay as close to PyTorch's as four times that, and
-at least within 0.5 %.
+Every run starts from the same weights and sees the same batches. Another PyTorch run permutes the rows of each batch,
+which measures the effect of rounding alone. The curve of kpkg may differ from PyTorch's by four times that effect, or
+by 0.5 % where that is more.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -80,7 +81,7 @@ def batches(options: argparse.Namespace, reordered: bool) -> tuple[list[tuple[Te
 
 
 def curve(layers: Any, options: argparse.Namespace, way: str, reordered: bool = False) -> tuple[list[float], float]:
-    """The losses of a training, and how long a step takes in ms once it is warm."""
+    """Returns the losses of a training run, and the milliseconds of a step after warm-up."""
     torch.manual_seed(0)
     data, symbols = batches(options, reordered)
     model = Model(layers, symbols, options.width, options.depth, options.length).to(options.device)
@@ -193,7 +194,7 @@ def main() -> int:
                 f"{step_ms:.2f} ms a step, PyTorch {torch_ms:.2f}",
                 flush=True,
             )
-        except Exception as error:  # the other ways are to run all the same
+        except Exception as error:  # the other ways run all the same
             failed.append(way)
             record["runs"][way] = {"error": f"{type(error).__name__}: {error}"}
             print(f"kpkg {way}: {type(error).__name__}: {str(error)[:800]}", flush=True)

@@ -1,14 +1,14 @@
-"""Measures the alternatives of products on a GPU and writes tuning tables for `kpkg build`.
+"""Measures the alternatives of matrix products on a GPU and writes tuning tables for `kpkg build`.
 
-`kpkg tune` does so for one call, this for many at once.
+`kpkg tune` does so for one call, this script for many at once.
 
     test/device/tune.py --gemm gemm.kpkg --scaled scaled.kpkg --out tables
 
-writes tables/gemm.json and tables/scaled_gemm.json. A build takes them as kernels_src/gemm/tuning.json and
-kernels_src/scaled_gemm/tuning.json. `measured` says where they come from; packages do not hold it.
+The command writes tables/gemm.json and tables/scaled_gemm.json. A build reads them as kernels_src/gemm/tuning.json and
+kernels_src/scaled_gemm/tuning.json. `measured` records their origin; packages do not hold it.
 
-Alternatives are launched in another order in every round, with the L2 cache flushed before each launch. Of those within
-two percent of the best median, the one is taken that the cost model likes best, else the first.
+Alternatives are launched in another order in every round, with an L2 flush before each launch. Among those within two
+percent of the best median, the script takes the one with the least cost by the cost model, else the first.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -47,7 +47,7 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 def matrix(rows: int, columns: int, order: str, dtype: torch.dtype) -> Tensor:
-    """Contiguous along its columns (n) or its rows (t)."""
+    """Returns a matrix that is contiguous along its columns (n) or its rows (t)."""
     return (
         torch.randn(rows, columns, device=DEVICE).to(dtype)
         if order == "n"
@@ -86,13 +86,13 @@ def scaled_calls() -> Iterator[Call]:
 
 
 def launches(op: Any, args: tuple[Any, ...]) -> list[dict[str, Any]]:
-    """Those of the call that have alternatives."""
+    """Returns the launches of the call that have alternatives."""
     record = json.loads(op._native.explain(op._describe(args, {}), True))
     return [launch for package in record["packages"] for launch in package.get("launches", []) if "choice" in launch]
 
 
 def once(call: Any, flush: Tensor) -> float:
-    call()  # resolves it
+    call()  # resolves the call
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     flush.zero_()
     begin.record()

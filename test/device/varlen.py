@@ -1,8 +1,10 @@
-"""attention_varlen against PyTorch's varlen_attn (FlashAttention-2): error and time, launches in shuffled order.
+"""Measures errors and times of attention_varlen against PyTorch's varlen_attn (FlashAttention-2).
+
+Launches run in shuffled order.
 
     python test/device/varlen.py attention_varlen.kpkg -o varlen.json
 
-Prints a JSON object for each set of lengths: errors against float64 in the last sequence, and median microseconds.
+Prints a JSON object for each set of lengths, with errors against float64 in the last sequence and median microseconds.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,7 +22,7 @@ import torch
 from timing import times
 from torch import Tensor
 
-# heads, heads of keys, lengths
+# query heads, key-value heads, lengths
 CASES = [
     (16, 16, [4096] * 4), (16, 16, [2048] * 8), (32, 8, [8192, 4096, 2048, 1024, 512, 256, 128, 128]),
     (32, 8, [int(700 + 997 * i % 3301) for i in range(16)]),
@@ -56,8 +58,8 @@ def main() -> None:
                 "kpkg": lambda: ops.attention_varlen(q, k, v, ends, ends, causal)[0]
             }
             try:
-                # (PyTorch names its arguments differently from version to version; heads are repeated where its op
-                # wants as many of keys.)
+                # PyTorch names its arguments differently from version to version. Key-value heads are repeated because
+                # its op wants as many as there are query heads.
                 wide_k, wide_v = (t.repeat_interleave(heads // kv_heads, 1) for t in (k, v))
                 forward = torch.ops.aten._flash_attention_forward
                 calls["flash"] = lambda: forward(

@@ -1,4 +1,4 @@
-// Fuzz target: the loader of host objects takes any bytes. What it accepts is not run.
+// Fuzz target: passes any bytes to the loader of host objects, and does not run accepted objects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/HostObject.h"
 

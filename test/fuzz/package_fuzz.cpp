@@ -1,5 +1,4 @@
-// Fuzz target: a package from anywhere is opened, verified, described and asked for shapes, and never crashes the
-// process.
+// Fuzz target: opens, verifies and describes any package and asks it for shapes; the process must never crash.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Container.h"
 #include "runtime/format/Digest.h"
@@ -8,8 +7,10 @@
 
 #include <string>
 
-/// With 'R' first, the rest is a file. Else it is a manifest, a zero byte and the sections, to which the right header
-/// is put: no mutation would find the manifest's SHA-256.
+/// Turns the input into a package file.
+///
+/// After an initial 'R', the rest is the file. Otherwise the input is a manifest, a zero byte and the sections. The
+/// function adds a valid header, because no mutation would find the manifest's SHA-256.
 static std::string toFile(const uint8_t *data, size_t size) {
   std::string bytes(reinterpret_cast<const char *>(data), size);
   if (size && data[0] == 'R')
@@ -29,7 +30,7 @@ static std::string toFile(const uint8_t *data, size_t size) {
   return file + sections;
 }
 
-/// Shapes only: no kernel of an untrusted file runs.
+/// Computes shapes only: no kernel of an untrusted file runs.
 static void useOp(const kpkg_op *op) {
   kpkg_op_info info = {};
   info.struct_size = sizeof info;

@@ -1,4 +1,4 @@
-// Fuzz target: any bytes through the parser, the printer and both renderers.
+// Fuzz target: passes any bytes through the parser, the printer and both renderers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/ast/Print.h"
 #include "compiler/diag/Render.h"
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   renderText(diags, sources, {.colour = true, .lineWidth = 40});
   for (const Diagnostic &report : diags.diagnostics()) {
     renderJson(report, sources);
-    // Every place is inside the file.
+    // Every position is inside the file.
     SourceRange range = report.message.range;
     if (range.isValid() && (range.begin > range.end || range.end > file.text().size()))
       std::abort();

@@ -1,4 +1,4 @@
-// Fuzz target: plan bytecode, loaded and, if it is accepted, evaluated on several calls.
+// Fuzz target: loads plan bytecode and, if it is accepted, evaluates it on several calls.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/plan/CheckResolution.h"
 #include "test/runtime/plan/RandomProgram.h"
@@ -43,8 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
-/// Bytes that a random generator made are hard to find by changing bytes: now and then a fresh program takes their
-/// place.
+/// Replaces the input by a random program in one of 32 mutations, because byte mutations rarely produce valid programs.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
   if (size > 16 && seed % 32 != 0)
     return LLVMFuzzerMutate(data, size, maxSize);

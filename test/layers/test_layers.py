@@ -1,4 +1,4 @@
-"""Holds the layering: which folder may include which, and which library may link which.
+"""Checks the layering: which folder may include which, and which library may link which.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Folder -> the folders that its files may include besides itself. The longest matching prefix rules.
+# Maps a folder to the folders that its files may include besides itself. The longest matching prefix applies.
 ALLOWED = {
     "compiler/source": [],
     "compiler/diag": ["compiler/source"],
@@ -88,7 +88,7 @@ def rule_of(path: Path) -> str | None:
 
 
 def violations(path: Path) -> list[str]:
-    """Includes of `path` that its folder may not have."""
+    """Returns the includes of `path` that its folder may not have."""
     rule = rule_of(path)
     if rule is None:
         return [f"{path.relative_to(ROOT)}: no layering rule for its folder"]

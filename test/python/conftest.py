@@ -1,4 +1,4 @@
-"""Finds the build, makes the packages of kernels_src once, and gives tests their libraries.
+"""Finds the build, builds the packages of kernels_src once, and provides tests with their libraries.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,9 +24,9 @@ FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/sp
 
 
 def build_package(source: Path, package: Path, *options: str) -> Path:
-    """Makes `package` from the file or folder `source` by the built command, unless it is newer.
+    """Builds `package` from the file or folder `source` with the built command, unless it is up to date.
 
-    It must be newer than the command, the sources and the folders of imports among the options.
+    It is up to date if it is newer than the command, the sources and the folders of imports among the options.
     """
     folder = source if source.is_dir() else source.parent
     folders = [
@@ -38,7 +38,7 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
     newest = max(p.stat().st_mtime for p in [COMMAND, *(p for one in folders for p in one.glob("*.k"))])
     package.parent.mkdir(parents=True, exist_ok=True)
     with package.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be building it
         if not package.exists() or package.stat().st_mtime < newest:
             done = subprocess.run([COMMAND, "build", source, "-o", package, *options], capture_output=True, text=True)
             assert done.returncode == 0, f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"
@@ -46,10 +46,10 @@ def build_package(source: Path, package: Path, *options: str) -> Path:
 
 
 def build_for_gpus(family: str, *sources: str) -> Path:
-    """A package of the family with the kernels for GPUs, for this machine's CPU.
+    """Builds a package of the family with the GPU kernels, compiled for this machine's CPU.
 
-    Tests of it ask which kernels an op launches and what they compute. Nothing of that rests on LLVM's optimisations,
-    which take four fifths of such a build.
+    Tests check which kernels an op launches and what they compute. None of them depends on LLVM's optimisations, which
+    take four fifths of such a build.
     """
     folder, package = ROOT / "kernels_src", BUILD / "test-packages" / f"{family}-dispatch.kpkg"
     others = [str(folder / source) for source in sources]
@@ -57,7 +57,7 @@ def build_for_gpus(family: str, *sources: str) -> Path:
 
 
 def load_input(name: str, family: str):
-    """The library of test/python/inputs/NAME.k, which imports from a family of kernels_src."""
+    """Returns the library of test/python/inputs/NAME.k, which imports from a family of kernels_src."""
     import kpkg
 
     source, package = ROOT / "test" / "python" / "inputs" / f"{name}.k", BUILD / "test-packages" / f"{name}.kpkg"
@@ -66,7 +66,7 @@ def load_input(name: str, family: str):
 
 
 def load_source(name: str, text: str):
-    """The library of a source that a test holds, compiled anew where the text has changed."""
+    """Returns the library of a test's source text, compiled again when the text has changed."""
     import kpkg
 
     source = BUILD / "test-packages" / f"{name}.k"
@@ -85,7 +85,7 @@ def compile_cpp(source: Path, program: Path, *options: str) -> None:
 
 
 def op_calls(name: str, run: Callable[[], object]) -> int:
-    """How often an op of `kpkg.ops` is called in `run`."""
+    """Returns how often `run` calls an op of `kpkg.ops`."""
     import kpkg
     import torch
 
@@ -98,7 +98,7 @@ def op_calls(name: str, run: Callable[[], object]) -> int:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """PyTorch computes on `count` threads."""
+    """Makes PyTorch compute on `count` threads."""
     import torch
 
     before = torch.get_num_threads()
@@ -119,20 +119,20 @@ def build_families() -> dict[str, Path]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With several workers (`-n 2`) packages are made before these start, so that each is made once."""
+    """Builds the packages before several workers (`-n 2`) start, so that each is built once."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         build_families()
 
 
 @pytest.fixture(scope="session")
 def packages() -> dict[str, Path]:
-    """Path of the package of each family, compiled for this machine's CPU."""
+    """Returns the path of each family's package, compiled for this machine's CPU."""
     return build_families()
 
 
 @pytest.fixture(scope="session")
 def libraries(packages):
-    """An open library for each family, its ops registered with PyTorch."""
+    """Returns an open library for each family, with its ops registered with PyTorch."""
     import kpkg
     import torch  # noqa: F401  (before the packages, so that their ops are registered with it)
 
@@ -141,15 +141,15 @@ def libraries(packages):
 
 @pytest.fixture
 def ops(libraries):
-    """Every op of kernels_src by its full name, registered with PyTorch."""
+    """Returns every op of kernels_src by its full name, registered with PyTorch."""
     for library in libraries.values():
-        library.register_torch()  # where another test has loaded a newer one, whose ops took the names
+        library.register_torch()  # another test may have loaded a newer library, whose ops took the names
     return {op.name: op for library in libraries.values() for op in library}
 
 
 @pytest.fixture(autouse=True)
 def no_fallbacks():
-    """A test that does not ask for fallbacks must not get one."""
+    """Makes fallbacks an error for tests that do not ask for them."""
     import kpkg
 
     with kpkg.fallback_policy("strict"):
@@ -158,7 +158,7 @@ def no_fallbacks():
 
 @pytest.fixture
 def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says."""
+    """Makes kpkg appear twice as fast, whatever the clock says."""
     from kpkg import _measure
 
     monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: (2.0, 1.0))
@@ -166,7 +166,7 @@ def fast(monkeypatch):
 
 @pytest.fixture(scope="session")
 def default_ops(packages):
-    """`kpkg.ops` with the packages of kernels_src."""
+    """Returns `kpkg.ops` with the packages of kernels_src."""
     import kpkg
     import torch  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Ops on DTensors, as one of several gloo processes: each result is compared with that on whole tensors.
+"""Runs ops on DTensors as one of several gloo processes, and compares results with those on whole tensors.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -69,8 +69,8 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
             Shard(0),
         )
 
-    # Arguments that are no tensors decide the placements too: a rule's answer for others must not be taken from
-    # PyTorch's cache.
+    # Non-tensor arguments also decide the placements: PyTorch's cache must not reuse a rule's answer for other
+    # arguments.
     square = spread(x[:, :8].contiguous(), Shard(0))
     for transposed in (False, True):
         same(
@@ -85,7 +85,7 @@ def main(rank: int, count: int, port: str, device: str, packages: list[str]) -> 
     same(leaf.grad, plain.grad)
     same(scale.grad, plain_scale.grad)
     shift = spread(weight, Replicate()).requires_grad_()
-    ops.layer_norm(leaf, [12], scale, shift).square().sum().full_tensor().backward()  # asks for one gradient more
+    ops.layer_norm(leaf, [12], scale, shift).square().sum().full_tensor().backward()  # requests one more gradient
     (expected,) = torch.autograd.grad(
         F.layer_norm(x, [12], weight, w_shift := weight.clone().requires_grad_()).square().sum(), w_shift
     )

@@ -1,4 +1,4 @@
-"""A step of AdamW in place, beside PyTorch's optimiser in float64.
+"""Compares in-place AdamW steps with PyTorch's optimiser in float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -26,7 +26,7 @@ def ops():
 
 
 def both(op, shape, dtype, master, arrange=lambda x: x):
-    """Weights after a few steps of kpkg and of PyTorch, which starts at the same numbers."""
+    """Returns the weights after a few steps of kpkg and of PyTorch, from the same initial values."""
     state = torch.float32 if master else dtype
     weight = arrange(torch.randn(shape).to(dtype))
     main = weight.to(state) if master else weight

@@ -1,4 +1,4 @@
-"""Ops in programs that AOTInductor compiles ahead of time.
+"""Tests ops in programs that AOTInductor compiles ahead of time.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_export_compile_and_load(packages, libraries, tmp_path):
-    # The newest library of an op has PyTorch's calls: this one, whatever earlier tests have loaded.
+    # PyTorch calls the newest library of an op: this one, whatever earlier tests have loaded.
     softmax = kpkg.load(packages["softmax"]).softmax
 
     class Model(torch.nn.Module):

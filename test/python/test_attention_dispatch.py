@@ -1,6 +1,6 @@
-"""Attention as GPUs run it, compiled for this CPU, against float64.
+"""Compares the attention kernels of GPUs, compiled for this CPU, with float64.
 
-Which kernels its op and gradients launch for lengths, masks and heads of any kind, and their results.
+Checks which kernels the op and its gradients launch for lengths, masks and heads of any kind, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ import torch
 from conftest import build_for_gpus
 
 SEEDS = range(48)
-#: Kernels that CPUs do not run, or run otherwise: all must have been launched at the end.
+#: Kernels that CPUs do not run, or run in another way: all must have been launched at the end.
 PATHS = {
     "attention_forward",
     "attend_few",
@@ -35,9 +35,9 @@ launched: Counter[str] = Counter()
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """The package of kernels for GPUs.
+    """Returns the package of the GPU kernels.
 
-    `libraries` come first, and once more at the end: the public names of ops are those of the package that was
+    `libraries` are loaded first and registered again at the end, because ops have the public names of the package
     registered last.
     """
     yield kpkg.load(build_for_gpus("attention", "scores.k"))
@@ -45,7 +45,7 @@ def package(libraries):
 
 
 def exact(q, k, v, mask, causal, softcap, window):
-    """The result and the logarithms of sums."""
+    """Returns the result and the log-sum-exps."""
     group = q.shape[1] // k.shape[1]
     s = q @ k.repeat_interleave(group, 1).mT / q.shape[3] ** 0.5
     if softcap:
@@ -61,13 +61,13 @@ def exact(q, k, v, mask, causal, softcap, window):
 
 
 def case(seed):
-    """Query, key, value, the mask or None, whether it is causal, softcap, and window."""
+    """Returns query, key, value, mask or None, is_causal, softcap and window."""
     chance, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     dtype = chance.choice([torch.bfloat16, torch.float16, torch.float32])
     kv_heads, group, size = chance.choice([1, 2]), chance.choice([1, 1, 3]), chance.choice([40, 64, 80, 96, 128, 200])
     queries, keys = chance.choice([1, 5, 63, 130, 257]), chance.choice([1, 7, 64, 129, 300, 515])
     is_plain, is_masked = seed % 8 in (0, 3), seed % 8 == 5
-    if seed % 8 == 0:  # gradients in one pass over all blocks
+    if seed % 8 == 0:  # fused gradients over all blocks
         dtype, size, queries, keys = (
             chance.choice([torch.bfloat16, torch.float16]),
             chance.choice([64, 128]),
@@ -82,7 +82,7 @@ def case(seed):
             chance.choice([520, 1027]),
             chance.choice([77, 160, 300]),
         )
-    elif is_plain:  # queries of several heads in one tile
+    elif is_plain:  # query heads that share a tile
         dtype, queries, keys = (
             chance.choice([torch.bfloat16, torch.float16]),
             chance.choice([1, 5, 63]),

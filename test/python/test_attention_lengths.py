@@ -1,6 +1,6 @@
-"""Attention of lengths that are no multiples of vectors.
+"""Tests attention with lengths that are not multiples of a vector.
 
-Masks in rows that GPUs read at once, and what gradients know of queries.
+Covers the aligned copies of masks for GPUs, and gradients of partial blocks.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,7 +32,7 @@ def test_rows_of_other_lengths_are_copied(package, shape, dtype):
     mask, keys = (torch.randn(shape) * 2).to(dtype), shape[-1] if shape and shape[-1] > 1 else 77
     line = 16 // dtype.itemsize
     rows, kernels = launches(package, mask, keys)
-    if keys == 300 and dtype == torch.float32:  # whole vectors
+    if keys == 300 and dtype == torch.float32:  # rows are whole vectors
         assert kernels == [] and torch.equal(rows, mask)
         return
     wide = mask.reshape((1,) * (4 - mask.dim()) + mask.shape)
@@ -54,14 +54,14 @@ def test_rows_of_whole_vectors_are_not_copied(package, dtype):
 
 @pytest.mark.parametrize("queries, keys", [(1, 1), (5, 7), (63, 130), (131, 65), (257, 3)])
 def test_gradients(libraries, queries, keys):
-    """Of queries behind the last one, of which blocks have some, nothing reaches a gradient."""
+    """Padding queries behind the last one do not affect the gradients."""
     generator = torch.Generator().manual_seed(queries)
     q, k, v = (
         torch.randn(2, heads, n, 20, dtype=torch.double, generator=generator).requires_grad_()
         for heads, n in ((4, queries), (2, keys), (2, keys))
     )
     mask = torch.rand(queries, keys, generator=generator) > 0.3
-    mask[0] = False  # sees no key
+    mask[0] = False  # attends to no key
     out, lse = libraries["attention"].attention(q, k, v, mask)
     scores = (q @ k.repeat_interleave(2, 1).mT / 20**0.5).masked_fill(~mask, float("-inf"))
     weights = torch.softmax(scores, -1).nan_to_num(0.0)
@@ -83,7 +83,7 @@ def test_gradients(libraries, queries, keys):
 @pytest.mark.parametrize("low", ["lowest", -1e9])
 @pytest.mark.parametrize("queries", [6, 70])
 def test_queries_whose_keys_all_have_low_numbers(libraries, dtype, low, queries):
-    """They weigh keys by scores alone, since a number for all changes no weight; -inf hides keys."""
+    """Equal low numbers for all keys of a query do not change its weights; -inf hides keys."""
     generator = torch.Generator().manual_seed(queries)
     q, k, v, grad = (torch.randn(1, 2, n, 64, dtype=dtype, generator=generator) for n in (queries, 70, 70, queries))
     mask = torch.zeros(queries, 70, dtype=dtype)

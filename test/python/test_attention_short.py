@@ -1,4 +1,4 @@
-"""Attention of few queries on a CPU: its tiles have few rows, and float32 is computed in float64.
+"""Tests attention of few queries on a CPU, which uses tiles of few rows and computes float32 in float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-# On both sides of the rows of a short tile, and of a block of its keys.
+# Sizes lie on both sides of the rows of a short tile, and of a block of its keys.
 SHAPES = [(2, 4, 1, 6, 8), (3, 4, 3, 64, 64), (2, 2, 8, 65, 40), (2, 2, 9, 200, 64), (1, 6, 5, 700, 100)]
 
 

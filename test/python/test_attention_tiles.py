@@ -1,4 +1,4 @@
-"""Attention at the borders of the tiles that CPUs have for few keys, beside float64.
+"""Compares attention with float64 at the boundaries of the CPU tiles for few keys.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""Gradients of ops: autograd in eager mode and under torch.compile, and what it refuses.
+"""Tests gradients of ops by autograd, in eager mode and under torch.compile, and calls that must be refused.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -30,7 +30,7 @@ def gradients():
 
 @pytest.fixture(params=["C++", "Python"])
 def nodes(request, gradients):
-    """Calls are recorded with nodes of this kind."""
+    """Records calls with nodes of this kind."""
     built = _autograd.nodes()
     if built is None and request.param == "C++":
         pytest.skip("kpkg was built without nodes for this PyTorch")
@@ -43,7 +43,7 @@ def nodes(request, gradients):
 
 
 class Seeing(TorchDispatchMode):
-    """Keeps the arguments of calls of an op."""
+    """Records the arguments of an op's calls."""
 
     def __init__(self, op):
         super().__init__()
@@ -56,7 +56,7 @@ class Seeing(TorchDispatchMode):
 
 
 def test_kind_of_nodes(gradients, nodes):
-    """PyTorch's own are objects of a class that torch.autograd.Function made."""
+    """Python nodes are objects of a class that torch.autograd.Function made."""
     node = gradients.exp(rows(1, 4)).grad_fn
     assert node.name() == "RecordedBackward" and isinstance(node, torch.autograd.function.BackwardCFunction) == (
         nodes == "Python"
@@ -78,7 +78,7 @@ def affine(x, weight=None, bias=None, scale=1.0, squared=False):
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("squared", [False, True])
 def test_gradcheck(gradients, weighted, biased, squared):
-    """Optional arguments that are there or not, and arguments that are no tensors."""
+    """Covers optional arguments that are present or absent, and non-tensor arguments."""
     weight = rows(7) if weighted else None
     bias = rows(7) if biased else None
     inputs = (rows(3, 7), weight, bias, 0.75, squared)
@@ -98,7 +98,7 @@ def test_only_what_is_needed(gradients, needed):
 
 
 def test_needs_reach_the_backward(gradients, nodes):
-    """It is told which gradients are asked for, and what an argument that was left out is."""
+    """The backward op is told which gradients are needed, and the defaults of omitted arguments."""
     results = gradients.affine(rows(3, 7), bias=rows(7), scale=2.0).sum(), gradients.affine(rows(3, 7)).sum()
     with Seeing(torch.ops.gradients.affine_autograd.default) as seeing:
         for result in results:
@@ -107,9 +107,9 @@ def test_needs_reach_the_backward(gradients, nodes):
 
 
 def test_needs_are_what_is_asked_for(gradients, nodes):
-    """Inputs that require gradients are left out where the call is about others.
+    """Gradients that a call does not ask for are not computed, even for inputs that require them.
 
-    They may cost as much as those that are wanted.
+    They may cost as much as the requested gradients.
     """
     seeing = Seeing(torch.ops.gradients.affine_autograd.default)
     x, weight, bias = rows(3, 7), rows(7), rows(7)
@@ -147,7 +147,7 @@ def deterministic_after():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_deterministic_algorithms_reach_the_backward(gradients, nodes, deterministic_after, compiled):
-    """What counts is what PyTorch says when backward() runs; compiled code is made again for it."""
+    """PyTorch's setting at the time of backward() applies; compiled code is compiled again for it."""
     torch._dynamo.reset()
     call = torch.compile(lambda x: gradients.choose(x), fullgraph=True) if compiled else gradients.choose
     for asked, factor in ((False, 2), (True, 1), (False, 2)):
@@ -190,12 +190,12 @@ def test_saved_result_and_op_within_a_gradient(gradients, nodes):
 
 
 def test_several_results(gradients, nodes):
-    """Two that are differentiable, one that is not, and an argument without a gradient."""
+    """Covers two differentiable results, one that is not, and an argument without a gradient."""
     x, positions = rows(6), torch.arange(6)
     square, same, index = gradients.powers(x, positions)
     assert square.requires_grad and same.requires_grad and not index.requires_grad
     assert torch.autograd.gradcheck(lambda x: gradients.powers(x, positions)[:2], (x,))
-    (one,) = torch.autograd.grad(gradients.powers(x, positions)[0].sum(), x)  # nothing comes back for the other
+    (one,) = torch.autograd.grad(gradients.powers(x, positions)[0].sum(), x)  # the other result has no gradient
     assert_close(one, 2 * x.detach())
 
 
@@ -242,9 +242,9 @@ except Warning as refused:
 
 
 def test_backward_through_the_dispatcher_is_refused(gradients):
-    """There the forward runs; backward must not go on with gradients missing.
+    """The forward runs there; the backward must raise instead of dropping gradients.
 
-    (In a process of its own: pytest resets warning filters.)
+    Runs in a process of its own, because pytest resets warning filters.
     """
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
     done = subprocess.run(
@@ -273,7 +273,7 @@ def test_compile_forward_and_backward(gradients, dynamic):
 
 
 def test_compile_with_absent_gradients(gradients):
-    """Results that may be None, within a graph."""
+    """Covers results that may be None within a graph."""
     x = rows(4, 7)
     found = torch.compile(lambda x: gradients.powers(gradients.affine(x), torch.arange(3))[0], fullgraph=True)(x)
     found.sum().backward()
@@ -312,7 +312,7 @@ def test_backward_is_an_op_of_the_package(gradients):
 
 
 def test_costs_nothing_without_gradients(gradients):
-    """A call that records nothing takes about as long as one of an op that has no gradient."""
+    """A call that records nothing takes about as long as a call of an op without a gradient."""
     x = rows(1, 4, grad=False)
 
     def fastest(call):
@@ -330,7 +330,7 @@ def test_costs_nothing_without_gradients(gradients):
 
 @pytest.mark.filterwarnings("ignore:Error detected in:UserWarning", "ignore:Anomaly Detection:UserWarning")
 def test_what_users_do_with_nodes(gradients, nodes):
-    """Hooks of nodes and of saved tensors, checkpoints, anomaly detection, batches of gradients, threads."""
+    """Covers hooks of nodes and of saved tensors, checkpoints, anomaly detection, batched gradients and threads."""
     x, weight = rows(3, 7), rows(7)
     expected = torch.autograd.grad(affine(x, weight).sum(), (x, weight))
     result = gradients.affine(x, weight)

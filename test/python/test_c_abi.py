@@ -1,4 +1,4 @@
-"""The C ABI from Python's ctypes: nothing of the Python package is used.
+"""Tests the C ABI through Python's ctypes, without the Python package.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -146,7 +146,7 @@ def test_errors(opened, library):
 
 
 def test_fallback_policy_and_restriction(opened):
-    """A fallback in Python; under strict the call fails."""
+    """Uses a fallback in Python; under strict the call fails."""
     abi, registry, op = opened
     tensor, *_kept = rows(2, 4)
     output, y, _ = rows(2, 4)

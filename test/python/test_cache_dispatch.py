@@ -1,6 +1,6 @@
-"""Attention over caches as GPUs run it, compiled for this CPU, against its spec.
+"""Compares the KV-cache attention kernels of GPUs, compiled for this CPU, with the op's spec.
 
-Which kernels the op launches, and their results.
+Checks which kernels the op launches, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,15 +16,15 @@ from conftest import build_for_gpus
 from opspec import load_specs
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32]
-#: The last parameter of attend_parts: what it is for.
+#: Values of FORM, the last parameter of attend_parts.
 GENERAL, ONE_PIECE, IN_PAGES = "0", "1", "2"
 
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """A package of the kernels for GPUs.
+    """Returns a package of the GPU kernels.
 
-    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    `libraries` are loaded first, so that PyTorch does not find the GPU package's ops by name.
     """
     return kpkg.load(build_for_gpus("attention_cache", "scores.k"))
 
@@ -35,7 +35,7 @@ def spec():
 
 
 def launched(package, *args, **options):
-    """The results, the kernels, and what the one that reads the caches is for."""
+    """Returns the results, the launched kernels, and the values of FORM of attend_parts."""
     with kpkg.profile_kernel() as profile:
         results = package.attention_decode(*args, **options)
     instances = [launch["instance"] for launch in profile.records["launches"]]
@@ -61,7 +61,7 @@ def test_samples(package, spec, dtype):
 
 
 def test_what_the_plain_kernels_are_not_for(package):
-    """More rows than one block has, softcap, a window, and small pages."""
+    """Covers more rows than one block has, softcap, a window, and small pages."""
 
     def call(tokens=1, page=0, **options):
         query, cache = torch.randn(2, 8, tokens, 64).half(), torch.randn(4, 2, page or 300, 64).half()

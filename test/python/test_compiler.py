@@ -1,4 +1,4 @@
-"""Compiling from Python: the cache, and what breaks it. Also the command line of the Python package.
+"""Tests compiling from Python: the cache and its invalidation, and the command line of the Python package.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -59,7 +59,9 @@ def test_compiles_once(source, tmp_path):
 
 
 def test_every_file_that_is_read_decides(source, tmp_path):
-    """Modules found by `-I`, one that hides another, tuning tables: what the command reads is what the cache knows."""
+    """The cache tracks every file that the command reads.
+
+    Covers modules found by `-I`, modules that shadow others, and tuning tables."""
     near, far = tmp_path / "near", tmp_path / "far"
     for folder in (near, far):
         folder.mkdir()
@@ -102,7 +104,7 @@ def test_damaged_entries_are_made_again(source, tmp_path):
 
 
 def test_many_at_once(source, tmp_path):
-    """Processes that find nothing compile each for itself; every one of them gets a whole package."""
+    """Processes that find no package compile it independently; each gets a complete package."""
     script = (
         f"import kpkg, numpy; c = kpkg.Compiler({str(COMMAND)!r}, {str(tmp_path / 'cache')!r}); "
         f"print(c.compile_from_file({str(source)!r}).scaled(numpy.ones(3, 'f'))[0])"
@@ -161,7 +163,7 @@ def test_the_rest_is_the_commands():
 
 
 def test_numbers_of_a_call_choose_among_alternatives(tmp_path):
-    """Which alternative runs may follow from an Int of the call; results do not."""
+    """An Int argument of the call may decide which alternative runs; results do not depend on it."""
     library = compiler(tmp_path).compile_from_file(ROOT / "test/tools/kpkg/inputs/trips.k", "trips")
     rng = np.random.default_rng(0)
     b = rng.standard_normal((512, 80), dtype=np.float32)
@@ -173,7 +175,7 @@ def test_numbers_of_a_call_choose_among_alternatives(tmp_path):
             np.testing.assert_allclose(
                 library["demo::partial"](a, b, first), a[:, first:] @ b[first:], rtol=1e-3, atol=1e-3
             )
-            whole = first // 32 * 32  # steps of the kernel's loop
+            whole = first // 32 * 32  # a multiple of the kernel's loop step
             np.testing.assert_allclose(
                 library["demo::some"](a, b, whole), a[:, :whole] @ b[:whole], rtol=1e-3, atol=1e-3
             )

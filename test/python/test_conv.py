@@ -1,6 +1,6 @@
-"""Convolutions and transposed ones: results and gradients against float64.
+"""Compares results and gradients of convolutions and transposed convolutions with float64.
 
-Shapes, strides, paddings, dilations, groups and orders of memory are random.
+Shapes, strides, paddings, dilations, groups and memory formats are random.
 
 `KPKG_CONV_CASES` is the number of cases (default 240), `KPKG_CONV_SEED` the first seed.
 
@@ -24,7 +24,7 @@ F = torch.nn.functional
 
 
 def reordered(x, chance):
-    """x with another order of memory."""
+    """Returns x in another memory format."""
     return chance.choice(
         [x, x.movedim(1, -1).contiguous().movedim(-1, 1), x.transpose(0, 1).contiguous().transpose(0, 1)]
     )

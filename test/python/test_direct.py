@@ -1,6 +1,6 @@
-"""Which calls with PyTorch tensors bypass its dispatcher.
+"""Tests which calls with PyTorch tensors bypass its dispatcher.
 
-Those for which it would do nothing else, with the same results, errors and counters.
+A call bypasses the dispatcher only if it would do nothing else. Results, errors and counters must be the same.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -42,7 +42,7 @@ class DispatchMode(TorchDispatchMode):
 
 @pytest.fixture
 def call(ops):
-    """A direct call of an op that gives "next" where the call is for the dispatcher."""
+    """Makes direct calls of an op that return "next" if the call needs the dispatcher."""
 
     def make(name):
         return _direct.make(ops[f"kpkg::{name}"], lambda *args, **kwargs: "next")
@@ -166,7 +166,7 @@ def test_what_no_kernel_runs_falls_back_once(call, ops):
 
 
 def test_errors_are_those_of_the_dispatcher(ops):
-    """The text and, through kpkg's own ops, the type."""
+    """Errors have the same text and, through kpkg's own ops, the same type."""
     overload = torch.ops.kpkg.softmax.default
     with pytest.raises(RuntimeError) as direct:
         overload(X, 7)

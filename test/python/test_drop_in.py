@@ -1,4 +1,4 @@
-"""Calls that PyTorch takes and that once were refused, or meant something else: each beside PyTorch's own.
+"""Compares with PyTorch the calls that kpkg once refused or interpreted differently.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -63,7 +63,7 @@ WIDE = {"kernel_size": [100_000, 100_000], "stride": [30_000, 1], "padding": [50
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_windows_far_larger_than_the_input(ops, layout):
-    """Only what lies in the input is looked at: the whole window has 10^10 elements."""
+    """Only elements inside the input are read: the whole window has 10^10 elements."""
     x = torch.randn(1, 3, 4, 5).contiguous(memory_format=layout)
     found = ops["kpkg::max_pool2d"](x, **WIDE)
     assert torch.equal(found, x.amax((2, 3), keepdim=True).expand_as(found))
@@ -78,15 +78,15 @@ def test_windows_far_larger_than_the_input(ops, layout):
 
 @pytest.fixture(scope="module")
 def products(libraries):
-    """gemm with the kernels for GPUs, compiled for this CPU.
+    """Returns gemm with the GPU kernels, compiled for this CPU.
 
-    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    `libraries` are loaded first, so that PyTorch does not find the GPU package's ops by name.
     """
     return kpkg.load(build_for_gpus("gemm"))
 
 
 def launches_in(record):
-    """Every launch in what explain says."""
+    """Yields every launch in the output of explain."""
     if isinstance(record, dict) and "kernel" in record and "grid" in record:
         yield record
     for value in record.values() if isinstance(record, dict) else record if isinstance(record, list) else ():
@@ -95,7 +95,7 @@ def launches_in(record):
 
 @pytest.mark.parametrize("shapes", [((262_144, 63), (63, 32)), ((262_144, 32), (32, 63)), ((262_147, 9), (9, 65))])
 def test_rows_in_great_number_that_are_copied_for_alignment(products, shapes):
-    """A GPU's grid holds 65535 blocks along all dimensions but the first."""
+    """A GPU's grid holds at most 65535 blocks along all dimensions but the first."""
     a, b = (torch.randn(shape).bfloat16() for shape in shapes)
     op = products.gemm
     launches = list(launches_in(json.loads(op._native.explain(op._describe((a, b), {}), True))))

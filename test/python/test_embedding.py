@@ -1,4 +1,4 @@
-"""Embedding: gradients, indices without a row, and wrong arguments.
+"""Tests embedding: gradients, indices without a row, and wrong arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""Arguments that an op must refuse: with a typed error that names what is wrong, before anything runs.
+"""Checks that ops refuse wrong arguments with a typed error before anything runs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

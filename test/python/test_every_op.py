@@ -1,6 +1,6 @@
-"""Every op of kernels_src has a fallback of the same results, also for its gradient.
+"""Checks that every op of kernels_src has a fallback with the same results, also for its gradient.
 
-PyTorch's own checks of registrations hold.
+PyTorch's own checks of registrations must pass.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -22,7 +22,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def sample_of(name, number=0, dtype=torch.float32):
-    """A call of the op with few elements but more than one."""
+    """Returns a call of the op with more than one element, but few."""
     samples = SPECS[name].samples(
         dtype if dtype in SPECS[name].dtypes else SPECS[name].dtypes[0], torch.Generator().manual_seed(0)
     )
@@ -79,7 +79,7 @@ def test_fallback_gives_what_the_kernel_gives(name, ops):
         for a, b in zip(found, fallback):
             assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
             if a.dtype == torch.float8_e4m3fn:
-                # Neighbours differ by an eighth, and PyTorch compares these floats by their bits alone.
+                # Adjacent values differ by an eighth, and PyTorch compares these floats by their bits alone.
                 assert_close(a.float(), b.float(), atol=2.0**-9, rtol=0.125)
                 continue
             tolerance = 2e-4 if a.dtype not in HALVES else 2 * torch.finfo(a.dtype).eps
@@ -127,19 +127,19 @@ def test_all_have_fallbacks(ops):
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_opcheck(name, ops):
-    """All that PyTorch checks of a registration, with gradients wherever the op has some."""
+    """Runs all of PyTorch's registration checks, with gradients wherever the op has some."""
     op = ops[name]
     sample = sample_of(name, 1)
     if op.gradient:
         sample = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
     utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
     if any(isinstance(a, torch.Tensor) and a.dtype == torch.float8_e4m3fn for a in sample.args):
-        utils.remove("test_schema")  # PyTorch does not multiply such numbers, which its check does
+        utils.remove("test_schema")  # this check multiplies by such numbers, which PyTorch does not support
     torch.library.opcheck(op._torch.default, sample.args, sample.kwargs, test_utils=utils)
 
 
 def recorded_calls(op, sample):
-    """The calls of gradient ops that the backward of a call of `op` makes."""
+    """Returns the calls of gradient ops that the backward of a call of `op` makes."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     made = []
@@ -153,9 +153,7 @@ def recorded_calls(op, sample):
     results = [r for r in opspec.as_tuple(op(*call.args, **call.kwargs)) if r is not None and r.requires_grad]
     with Calls():
         torch.autograd.backward(results, [torch.randn_like(r) for r in results])
-    name = op.gradient.rpartition("::")[
-        2
-    ]  # whatever the namespace: another package may have had the public names meanwhile
+    name = op.gradient.rpartition("::")[2]  # in any namespace: another package may have taken the public names
     return [entry for entry in made if str(entry[0]).split(".")[1] == name]
 
 
@@ -168,7 +166,7 @@ def test_opcheck_of_gradients(name, ops):
     utils = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
     if (
         "conv" in name and name != "kpkg::conv1d"
-    ):  # the last takes ten seconds for each of these, whose plans are those of conv1d
+    ):  # the last check takes ten seconds for each of these, whose plans equal conv1d's
         utils.pop()
     for func, args, kwargs in calls:
         torch.library.opcheck(
@@ -176,18 +174,18 @@ def test_opcheck_of_gradients(name, ops):
         )
 
 
-# Second derivatives that PyTorch does not have; the error is its own.
+# PyTorch lacks these second derivatives; the error is its own.
 WITHOUT_SECOND = {
     "kpkg::hardsigmoid": "hardsigmoid_backward",
     "kpkg::hardsigmoid_backward": "hardsigmoid_backward",
     "kpkg::scaled_dot_product_attention": "flash_attention",
 }
-# Their gradients want one shape; a sample where arguments are broadcast is not for them.
+# Their gradients need equal shapes, so that samples with broadcasting do not fit.
 ONE_SHAPE = ("kpkg::swiglu", "kpkg::geglu")
 
 
 def call_in_float64(name):
-    """The smallest sample in float64 as a function of its first tensor; None where that is not real."""
+    """Returns the smallest sample in float64 as a function of its first tensor, or None if there is none."""
     spec = SPECS[name]
     if torch.float64 not in spec.dtypes:
         return None
@@ -210,10 +208,7 @@ def call_in_float64(name):
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_second_derivatives_are_pytorchs(name, ops):
-    """Reverse over reverse and forward over reverse (a product with the Hessian).
-
-    Against PyTorch's implementation of the op.
-    """
+    """Compares reverse over reverse and forward over reverse (a Hessian-vector product) with PyTorch."""
     sample = call_in_float64(name)
     if sample is None or name in ("kpkg::argmax", "kpkg::argmin"):
         pytest.skip("no real argument or result")
@@ -257,7 +252,7 @@ def test_second_derivative_under_strict(ops):
 
 
 def test_gradient_of_an_op_without_one(ops):
-    """PyTorch's, counted; under strict an error."""
+    """PyTorch's gradient runs and is counted as a fallback; under strict it is an error."""
     op = next(op for name, op in ops.items() if name in ("kpkg::mul", "kpkg::gemm_batched") and not op.gradient)
     x = torch.randn(2, 3, 3, dtype=torch.float64).requires_grad_()
     with kpkg.fallback_policy("silent"):
@@ -332,7 +327,7 @@ def test_first_derivative_that_could_be_differentiated_again_is_the_packages(ops
 
 
 def test_lists_of_a_recorded_call(ops):
-    """The caller may change them afterwards."""
+    """The caller may change the lists after the call."""
     x, shape = D.clone().requires_grad_(), [5]
     y = torch.ops.kpkg.layer_norm(x, shape)
     shape[0] = 7
@@ -342,7 +337,7 @@ def test_lists_of_a_recorded_call(ops):
 
 
 def test_modes_see_recorded_calls(ops):
-    """The short way of plain calls is not taken where something is to see them."""
+    """Calls take the dispatcher, not the direct path, while a mode is active."""
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 

@@ -1,4 +1,4 @@
-"""The C++ examples of test/runtime/install, built against the shared library and run without Python and PyTorch.
+"""Builds the C++ examples of test/runtime/install against the shared library and runs them without Python and PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -56,7 +56,7 @@ def test_fallback(example, packages):
 
 
 def test_products(example, packages):
-    """bmm, matmul and gemv from C++, and an int for a list of one."""
+    """Covers bmm, matmul and gemv from C++, and an int in place of a list of one."""
     lines = example("products", str(packages["gemm"]), str(packages["norm"]))[0].splitlines()
     assert lines == [
         "bmm [ 2 2 2 ]: 1 2 3 4 10 12 14 16",

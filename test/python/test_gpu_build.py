@@ -1,4 +1,4 @@
-"""Packages for GPUs, built where there is none: what they say of their code, and how it accesses memory.
+"""Tests packages built for GPUs without a GPU: their metadata, and the memory accesses of their code.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -139,7 +139,7 @@ def pairs[CLUSTER: Int](a: Tensor[int8, 2], b: Tensor[int8, 2], mut c: Tensor[in
     alone, paired = sorted(found, key=lambda one: one["launch"]["cluster"])
     assert (alone["launch"]["cluster"], paired["launch"]["cluster"]) == (1, 2)
     assert {one["launch"]["cluster"] for one in manifest_of(package)["instances"] if one["target"] == "sm_80"} == {1}
-    # What a cluster takes at once counts as a tile.
+    # A cluster's tiles count as one tile.
     area = [[factor[3] for factor in one["tiles"][0]["factors"]] for one in (alone, paired)]
     assert area[0] == [64, 64] and sorted(area[1]) == [64, 128]
     assert paired["work"]["flops"][0]["count"] == 2 * alone["work"]["flops"][0]["count"]
@@ -291,9 +291,9 @@ def product(a: Tensor, b: Tensor, straight: Int = 1) raises -> Tensor:
 
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_80"])
 def test_rounded_float32_is_multiplied_by_warpgroups_where_they_can_read_it(chip: str, tmp_path: Path) -> None:
-    """The second factor of wgmma lies along k in shared memory.
+    """wgmma needs its second TF32 factor K-major in shared memory.
 
-    Its first one is loaded from any order. gemm_rounded relies on it.
+    Its first factor is loaded from any layout. gemm_rounded relies on it.
     """
     source = tmp_path / "rounded.k"
     source.write_text(TF32_KERNEL)

@@ -1,10 +1,10 @@
-"""Convolutions as GPUs run them, compiled for this CPU, against float64.
+"""Compares the convolution kernels of GPUs, compiled for this CPU, with float64.
 
-Which kernels their ops launch, with which arguments, and their results.
+Checks which kernels the ops launch, with which arguments, and their results.
 
-Layers as networks have them, with random sizes, and gradients in the result's order of memory. What only a GPU shows,
-the machine code, is for test/device/conv.py. `KPKG_DISPATCH_CASES` is the number of layers (default 320),
-`KPKG_DISPATCH_SEED` the first seed.
+Layers are typical of networks, with random sizes; gradients have the result's memory format. test/device/conv.py tests
+the machine code, which needs a GPU. `KPKG_DISPATCH_CASES` is the number of layers (default 320), `KPKG_DISPATCH_SEED`
+the first seed.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -40,15 +40,15 @@ launched: Counter[str] = Counter()
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """A package of kernels_src/conv with the kernels for GPUs.
+    """Returns a package of kernels_src/conv with the GPU kernels.
 
-    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    `libraries` are loaded first, so that PyTorch does not find the GPU package's ops by name.
     """
     return kpkg.load(build_for_gpus("conv"))
 
 
 def layer(seed):
-    """dims, x, w, bias, the other arguments, and whether the gradient of the result has its order of memory."""
+    """Returns dims, x, w, bias, the other arguments, and whether the gradient has the result's memory format."""
     chance = random.Random(seed)
     dims, dtype = chance.choice([1, 2, 2, 2, 3]), chance.choice(list(ROUND_OFF))
     groups, c, k, dilation = 1, chance.choice([3, 8, 16, 32, 64, 136]), chance.choice([16, 24, 64, 72, 136]), 1
@@ -63,13 +63,13 @@ def layer(seed):
             chance.choice([3, 3, 5]),
             chance.choice([1, 1, 2]),
         )
-    elif dims == 2 and chance.random() < 0.2:  # few channels, and pixels enough for their kernels
+    elif dims == 2 and chance.random() < 0.2:  # few channels and enough pixels for the kernels of such layers
         c, extents, taps = (
             chance.choice([3, 8, 16, 32]),
             [chance.randint(50, 70), chance.choice([48, 64])],
             chance.choice([3, 5, 7]),
         )
-        planes = seed % 3 == 0  # gradients of such results in planes have a kernel of their own
+        planes = seed % 3 == 0  # contiguous (NCHW) gradients of such results have a specialised kernel
     extents = [max(n, dilation * (taps - 1) + 1) for n in extents]
     generator = torch.Generator().manual_seed(seed)
 
@@ -98,7 +98,7 @@ def check(package, seed):
     launched.update(kernels)
 
     def exact(change):
-        """What float64 gives for the arguments after `change`."""
+        """Returns the float64 results for the arguments after `change`."""
         doubles = [change(t.detach().double()).requires_grad_() for t in leaves]
         out = getattr(F, f"conv{dims}d")(doubles[0], doubles[1], doubles[2], *rest)
         return [out.detach(), *torch.autograd.grad(out, doubles, change(upstream.double()))]
@@ -154,7 +154,7 @@ def test_ends_of_depthwise_layers(package, activation):
             chance.choice([8, 12, 36, chance.randint(7, 40)]),
         )
         follows = chance.random() < 0.75
-        if seed % 6 == 0:  # few draws are what rings take
+        if seed % 6 == 0:  # few random draws use the ring kernels
             channels, dilation, stride, padding, width, follows = (
                 chance.choice([8, 24, 72]),
                 1,

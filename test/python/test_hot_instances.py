@@ -1,9 +1,9 @@
-"""Hot instances do not spill registers.
+"""Checks that hot instances do not spill registers.
 
-Those that move memory do not on any chip, those of attention not where warpgroups multiply. The former make as many
-16-byte accesses as tiles, threads and dtype ask for.
+Memory-bound kernels must not spill on any chip; attention kernels must not spill where warpgroups multiply. The former
+must make as many 16-byte accesses as tiles, threads and dtype require.
 
-Of each family's sources only the kernels named here stay, for few sizes. Needs ptxas and no GPU.
+The test compiles only the kernels named here from each family's sources, for few sizes. It needs ptxas and no GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,7 +31,7 @@ ROWS_OF_4096 = "T=[float32, bfloat16], COLS=[4096]"
 class Hot:
     """A block loads `loads` and stores `stores` tiles of `elements` elements of the dtype.
 
-    Two numbers are those of float32 and of bfloat16.
+    A pair of numbers is for float32 and for bfloat16.
     """
 
     file: str
@@ -42,7 +42,7 @@ class Hot:
     elements: tuple[int, int] = (4096, 4096)
 
     def vectors(self, dtype: str, threads: int) -> int:
-        """Accesses of 16 bytes that a thread makes for one tile."""
+        """Returns the 16-byte accesses that a thread makes for one tile."""
         return self.elements[dtype == "bfloat16"] * BYTES[dtype] // 16 // threads
 
 
@@ -58,14 +58,14 @@ HOT = [
     Hot("elementwise/elementwise.k", "map_two_dense", "T=[float32, bfloat16], F=[BINARY[0]]", 2, 1),
     Hot("reduction/reduction.k", "reduce_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[1024]', 1, 0, (2048, 4096)),
     Hot("reduction/argmax.k", "arg_rows", ROWS_OF_4096, 1, 0, (4096, 8192)),
-    # A loop that loads ahead: before the loop, and in it for one tile more than is used.
+    # A loop that prefetches: it loads before the loop, and in the loop one tile more than it uses.
     Hot("reduction/reduction.k", "split_rows", 'T=[float32, bfloat16], KIND=["sum"]', 3, 0, (4096, 8192)),
     Hot("scan/scan.k", "scan_rows", 'T=[float32, bfloat16], KIND=["sum"], COLS=[LENGTHS[-1]]', 2, 1, (512, 512)),
 ]
 
-# Products of warpgroups whose registers are nearly all taken: file, kernel, instances, the symbols of those, which
-# arguments ask for whole vectors, and the fewest threads of a block: one warpgroup that copies and two that multiply,
-# and in attend_latent one more that makes weights.
+# Warpgroup-level matrix products that use nearly all registers. Fields are file, kernel, instances, their symbols, the
+# arguments that need aligned rows, and the fewest threads of a block. A block has one warpgroup that copies and two
+# that multiply. attend_latent has one more, which computes weights.
 PRODUCTS = [
     (
         "attention/forward.k",
@@ -74,7 +74,7 @@ PRODUCTS = [
         ["64_64_0_0_128", "128_128_0_0_128"],
         {0, 1, 2, 5},
         384,
-    ),  # not the logarithms of sums: any number of queries
+    ),  # not the log-sum-exps: any number of queries
     (
         "attention/fused.k",
         "all_gradients",
@@ -112,7 +112,7 @@ PRODUCTS = [
 
 
 def blocks_of(source: str) -> list[str]:
-    """The top-level parts of a module, a function with its decorators."""
+    """Returns the top-level parts of a module; a part is a function with its decorators."""
     parts = re.split(r"\n(?=@kernel|@register|def |comptime |from |import )", source)
     blocks: list[str] = []
     for part in parts:
@@ -124,10 +124,10 @@ def blocks_of(source: str) -> list[str]:
 
 
 def narrowed(path: Path, kernels: dict[str, str]) -> str:
-    """The module at `path` with these kernels only, with these instances, and what they use."""
+    """Returns the module at `path` with only these kernels and instances, and the functions that they use."""
     kept: list[str] = []
     imports: list[str] = []
-    for block in blocks_of(path.read_text().replace(" \\\n    ", " ")):  # imports may go on in a second line
+    for block in blocks_of(path.read_text().replace(" \\\n    ", " ")):  # imports may continue on a second line
         name = re.search(r"^def (\w+)", block, re.M)
         if block.startswith("from "):
             imports.append(block)
@@ -146,7 +146,7 @@ def narrowed(path: Path, kernels: dict[str, str]) -> str:
 
 
 def copied(files: list[str], folder: Path) -> None:
-    """Copies all modules of the families of `files` to one folder, for modules there to import."""
+    """Copies all modules of the families of `files` to one folder, so that modules there can import them."""
     families = {(ROOT / "kernels_src" / file).parent for file in files}
     for path in [path for place in [ROOT / "kernels_src", *families] for path in place.glob("*.k")]:
         shutil.copy(path, folder)
@@ -211,7 +211,7 @@ def test_hot_instances_access_memory_in_vectors(sources: list[Path], chip: str) 
 def test_products_of_warpgroups_do_not_spill(
     file: str, kernel: str, instances: str, parameters: list[str], vectors: set[int], threads: int, tmp_path: Path
 ) -> None:
-    """Where ptxas spills registers of an instance, another launch stands in, or none.
+    """If ptxas spills registers of an instance, another launch replaces it, or none.
 
     The package then has slower instances only.
     """

@@ -1,4 +1,4 @@
-"""Replacing layers of models: what is found, checked, measured, kept and put back.
+"""Tests replacing layers of models: finding, checking, measuring, keeping and restoring them.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -78,7 +78,7 @@ def test_slower_layers_stay(model, monkeypatch):
 
 
 def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
-    """Each layer alone is faster; the model is not with the calls, and with its activations."""
+    """Each layer alone is faster, but the model is slower with the calls and with its activations."""
 
     def compared(injection, sample, rows):
         found = sorted({row.layer for row in rows})
@@ -95,7 +95,7 @@ def test_what_makes_the_model_slower_goes_out(model, fast, monkeypatch):
 
 
 def test_slower_in_all(model, fast, monkeypatch):
-    """Nobody's fault alone."""
+    """No single kind of layer causes the slowdown."""
     before = dict(model.named_modules())
     monkeypatch.setattr(
         _whole, "_compared", lambda injection, sample, rows: (1.0, 1.2 if len({row.layer for row in rows}) > 1 else 0.9)
@@ -185,7 +185,7 @@ def test_training_goes_on(model, fast):
 
 
 def test_attention_forms():
-    """The replacement of scaled_dot_product_attention against the original."""
+    """Compares the replacement of scaled_dot_product_attention with the original."""
     from kpkg import _call_products
 
     torch.manual_seed(0)
@@ -275,7 +275,7 @@ def test_hugging_face(kind, fast):
 
 
 class Residual(torch.nn.Module):
-    """A block as those of ResNet: one ReLU for several places, and a sum."""
+    """A block like ResNet's: one ReLU in several places, and a sum."""
 
     def __init__(self, width, reads_between=False):
         super().__init__()
@@ -321,11 +321,11 @@ def test_batch_norms_are_folded(blocks, fast):
     blocks[0].bn1.register_forward_hook(lambda layer, args, output: calls.append(args[0] is output))
     with torch.no_grad():
         assert_close(blocks(IMAGES), expected)
-        blocks[0].bn1.running_mean += 1.0  # folded anew
+        blocks[0].bn1.running_mean += 1.0  # folds again
         changed = blocks(IMAGES)
         assert not torch.allclose(changed, expected)
     assert_close(blocks(IMAGES), changed)  # records gradients of all parameters: both layers run
-    assert calls == [True, True, False]  # where a layer has hooks, it is called
+    assert calls == [True, True, False]  # a layer that has hooks is called
     assert list(blocks.state_dict()) == list(state)
     injection.restore()
     assert dict(blocks.named_modules()) == layers
@@ -362,7 +362,7 @@ def test_no_fold_where_others_read_the_convolution(fast):
 
 @pytest.mark.parametrize("iteration_us, is_busy", [(1300.0, True), (1050.0, False)])
 def test_layers_are_chosen_by_the_time_of_a_busy_gpu(iteration_us, is_busy, model, monkeypatch):
-    """Where iterations take longer than they keep the host, which is a millisecond here."""
+    """Applies if an iteration takes longer than it blocks the host, here a millisecond."""
     asked = []
 
     def interleaved(first, second, ahead=False, **_):
@@ -371,14 +371,14 @@ def test_layers_are_chosen_by_the_time_of_a_busy_gpu(iteration_us, is_busy, mode
 
     monkeypatch.setattr(_measure, "interleaved", interleaved)
     monkeypatch.setattr(_measure, "issued", lambda run: 1e-3)
-    assert not _whole.keeps_busy(Injection(model), X)  # it is on no GPU
+    assert not _whole.keeps_busy(Injection(model), X)  # it is not on a GPU
     injection = Injection(model)
     injection.on_gpu = True
     assert _whole.keeps_busy(injection, X) == is_busy
     monkeypatch.setattr(_inject, "keeps_busy", lambda injection, sample: is_busy)
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert injection.by_gpu_time == is_busy == any(asked) == ("the GPU's alone" in str(injection))
-    assert bool(injection.replaced) != is_busy  # a hundredth is noise of a host's clock only
+    assert bool(injection.replaced) != is_busy  # a difference of 1 % is noise only for the host's clock
 
 
 @needs_torchvision

@@ -1,6 +1,6 @@
-"""A model with replacements runs as a whole before inject leaves it.
+"""Checks that inject runs the model as a whole with its replacements before it returns.
 
-Replacements that make it raise or give another output go out again.
+Replacements that make the model raise or change its output are taken out again.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ X = torch.randn(2, 6, 32, generator=torch.Generator().manual_seed(3))
 
 
 class Attention(nn.Module):
-    """Relies on the order of memory of what it is given, as many models do."""
+    """Relies on the memory format of its input, as many models do."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ class Attention(nn.Module):
 
 
 def swap(monkeypatch, function, run):
-    """Has `run` stand for calls of PyTorch's function."""
+    """Makes `run` replace calls of PyTorch's function."""
     call = _calls.CALLS[function]
     monkeypatch.setitem(_calls.CALLS, function, Call(call.name, call.ops, run, (function,)))
 
@@ -58,7 +58,7 @@ def test_other_orders_of_memory(monkeypatch):
 
 
 def test_attention_keeps_its_order():
-    """With kpkg's own attention: whatever order it gives, the model runs."""
+    """Uses kpkg's own attention; the model runs with any memory format that it returns."""
     model = nn.Sequential(Attention(), Attention()).eval()
     with torch.no_grad():
         expected = model(X)
@@ -68,7 +68,7 @@ def test_attention_keeps_its_order():
 
 
 class Reads(nn.Module):
-    """Gives what it got before its last call, in place of which another layer may write."""
+    """Reads a tensor that its last layer may overwrite in place."""
 
     def __init__(self):
         super().__init__()
@@ -119,7 +119,7 @@ def test_what_raises_by_itself_stays_out(monkeypatch):
 
 
 class Random(nn.Module):
-    """Gives something else each time, with or without replacements."""
+    """Returns a different result each time, with or without replacements."""
 
     def __init__(self):
         super().__init__()
@@ -136,7 +136,7 @@ def test_models_that_differ_by_themselves():
 
 
 def test_errors_in_backwards(monkeypatch):
-    """Training is tried with its backward."""
+    """Training runs are tried with their backward."""
 
     class Torn(torch.autograd.Function):
         @staticmethod

@@ -1,6 +1,6 @@
-"""Calls of PyTorch's functions that inject finds in forwards.
+"""Tests calls of PyTorch's functions that inject finds in forwards.
 
-Each form of them against PyTorch, and whose calls are replaced.
+Compares each form of a call with PyTorch, and checks whose calls are replaced.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -106,7 +106,7 @@ X = randn(2, 6, 5)
 
 
 class Does(nn.Module):
-    """One function within a forward."""
+    """Calls one function in its forward."""
 
     def __init__(self, function):
         super().__init__()
@@ -164,7 +164,7 @@ def test_other_forms_stay(function, name):
 
 
 def test_other_dtypes_later():
-    """A forward that gets what was not in the sample: PyTorch runs what no op does."""
+    """A forward gets dtypes that the sample did not have; PyTorch runs the calls that no op supports."""
     model = Does(lambda x: torch.matmul(x, x.mT)).eval()
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert len(injection.replaced) == 1
@@ -182,7 +182,7 @@ def test_einsum_plans():
         ("ij,jk->ik", (3, 2)), ("ij->ji", (2, 2)), ("ij,jk->iik", (2, 2)),
     ]:  # fmt: skip
         assert _call_products._plan(equation, ranks) is None, equation
-    one = Does(lambda x: torch.einsum("bij,bjk->bik", x, x[:1].mT)).eval()  # an extent of 1 that is spread
+    one = Does(lambda x: torch.einsum("bij,bjk->bik", x, x[:1].mT)).eval()  # an extent of 1 that is broadcast
     expected = one(X)
     kpkg.inject(one, sample_input=X, verbose=False)
     assert_close(one(X), expected)
@@ -203,7 +203,7 @@ class Outer(nn.Module):
 
 
 def test_only_calls_of_the_layer_itself():
-    """Not those of layers within, of which each has a row of its own, and not those that layers of torch.nn make."""
+    """Calls of inner layers have rows of their own; calls made by layers of torch.nn have none."""
     model = Outer().eval()
     expected = model(X)
     injection = kpkg.inject(model, sample_input=X, exclude=["inner", "ReLU", "Linear"], verbose=False)
@@ -239,14 +239,14 @@ def test_equal_calls_are_measured_once(monkeypatch):
     model = nn.Sequential(*(Does(lambda x: x @ square) for _ in range(4))).eval()
     injection = kpkg.inject(model, sample_input=X, verbose=False)
     assert [row.status for row in injection.rows] == ["replaced"] * 4
-    assert len(timed) == 3  # once for the calls; the model with all, and without the calls
+    assert len(timed) == 3  # once for the calls, then the model with all calls and without them
     twice = Does(lambda x: (x @ square) @ square).eval()
     row = kpkg.inject(twice, sample_input=X, verbose=False).rows[0]
     assert (row.original_us, row.kpkg_us) == (4.0, 2.0)
 
 
 def test_functions_that_launches_do():
-    """No row for a function that a launch has taken over."""
+    """A function that is fused into a launch has no row."""
 
     class Block(nn.Module):
         def __init__(self):
@@ -283,7 +283,7 @@ def test_replaced_calls_compile():
 
 
 def test_shares():
-    """Parts of the original's time; layers within one that counts as a whole do not count again."""
+    """Shares are fractions of the original's time; layers within a counted layer are not counted again."""
     injection = Injection(Outer())
     assert injection.share() is None
     injection.original_us = 10.0

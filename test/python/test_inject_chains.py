@@ -1,6 +1,6 @@
-"""Convolutions that compute the steps behind them in one launch.
+"""Tests convolutions that compute the following steps in one launch.
 
-Where they are found, when they stand back, and that the results are the model's.
+Checks where inject finds them, when they fall back to the layers, and that results are the model's.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,7 +23,7 @@ IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
 
 
 class Bottleneck(nn.Module):
-    """As torchvision's: one ReLU for three places, a sum in place, a shortcut that is computed late."""
+    """A block like torchvision's: one ReLU in three places, an in-place sum, and a shortcut that is computed late."""
 
     def __init__(self, channels=8, shortcut=False):
         super().__init__()
@@ -63,7 +63,7 @@ def injected(model, images=IMAGES):
 
 
 def launches(model, images=IMAGES):
-    """How often the fused op runs in a forward."""
+    """Returns how often the fused op runs in a forward."""
     return op_calls("conv2d_fused", lambda: model(images))
 
 
@@ -78,11 +78,11 @@ def test_one_launch_for_each_chain(model):
     )
     assert (
         kinds["0.downsample.0 + 0.downsample.1"] == "Conv2d + BatchNorm2d" and len(kinds) == 8
-    )  # none for what is in a launch
+    )  # layers that are fused into a launch have no row
     assert isinstance(model[0], Bottleneck) and launches(model) == 7
     with torch.no_grad():
         assert_close(model(IMAGES), expected)
-        model[0].bn1.running_mean += 1.0  # folded anew
+        model[0].bn1.running_mean += 1.0  # folds again
         assert not torch.allclose(model(IMAGES), expected)
         model[0].bn1.running_mean -= 1.0
     injection.restore()
@@ -122,7 +122,7 @@ def test_stands_back_when_layers_change(model):
     block = model[1]
     expected = block(IMAGES).detach()
     block.downsample = nn.Identity()
-    assert launches(model) == 1  # what the forward decides by has changed: it runs as it is
+    assert launches(model) == 1  # the condition of the forward has changed, so that it runs without a fused launch
     with torch.no_grad():
         assert_close(block(IMAGES), expected)
 
@@ -147,7 +147,7 @@ def test_copies_are_plain(model):
 
 
 def test_slower_chains_become_folds(model, monkeypatch):
-    """A chain that is not faster is not kept; the fold may be."""
+    """A chain that is not faster is not kept, but the fold may be."""
     times = iter([(1.0, 2.0)] * 4)  # each kind of chain is timed once
     monkeypatch.setattr(_measure, "interleaved", lambda first, second, **_: next(times, (2.0, 1.0)))
     injection = injected(model)
@@ -158,7 +158,7 @@ def test_slower_chains_become_folds(model, monkeypatch):
 
 
 class Odd(nn.Module):
-    """A convolution, a norm and a ReLU between which `how` does something."""
+    """A convolution, a norm and a ReLU; `how` does something between them."""
 
     def __init__(self, how):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Gated residual norms that inject finds in forwards, written as users write them.
+"""Tests gated residual norms that inject finds in forwards, in the forms that users write.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,7 +20,7 @@ WIDTH = 24
 
 
 class Function(torch.autograd.Function):
-    """As Mochi's model has it."""
+    """Copies the form of Mochi's model."""
 
     @staticmethod
     def forward(ctx, x, x_res, gate, eps=1e-6):
@@ -62,7 +62,7 @@ def as_quotient(x, y, gate):
 
 
 class Block(nn.Module):
-    """Two of them, behind layers."""
+    """Two gated norms after layers."""
 
     def __init__(self, width=WIDTH):
         super().__init__()
@@ -82,7 +82,7 @@ def forward(self, x, c):
 
 
 def make(function):
-    """A block whose forward calls `function` by its name."""
+    """Returns a block whose forward calls `function` by its name."""
     names = {"F": F, "function": function}
     exec(FORWARD, names)
     torch.manual_seed(0)
@@ -102,7 +102,7 @@ def gated(run):
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form(form, dtype):
     model = make(FORMS[form]).to(dtype)
-    if dtype == torch.float64 and form in ("as_function", "as_helper"):  # which round to float32
+    if dtype == torch.float64 and form in ("as_function", "as_helper"):  # these forms round to float32
         pytest.skip("computes in float32")
     sample = X.to(dtype), C.to(dtype)
     with torch.no_grad():
@@ -159,7 +159,7 @@ def test_what_is_no_gated_norm():
 
 
 def test_settings_and_helpers_that_change():
-    """What the forward calls by name is looked at for each call."""
+    """The functions that the forward calls by name are looked up at each call."""
     model = make(as_helper)
     kpkg.inject(model, sample_input=(X, C), verbose=False)
     names = type(model)._kpkg_plain.forward.__globals__

@@ -1,6 +1,6 @@
-"""What inject loads before it captures models as CUDA graphs, without a GPU.
+"""Tests what inject loads before it captures models as CUDA graphs, without a GPU.
 
-There is a stand-in for PyTorch's graphs, and for packages.
+Uses stand-ins for PyTorch's graphs and for packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,7 +25,7 @@ class Stream:
 
 
 class Graph:
-    """A graph whose capture is going on while `is_capturing`."""
+    """A graph that is being captured while `is_capturing`."""
 
     is_capturing = False
     ends = 0
@@ -43,7 +43,7 @@ class Graph:
 
 @pytest.fixture(autouse=True)
 def cuda(monkeypatch):
-    """PyTorch's graphs for a machine without a GPU."""
+    """Replaces PyTorch's graphs on a machine without a GPU."""
     monkeypatch.setattr(torch.cuda, "Stream", Stream)
     monkeypatch.setattr(torch.cuda, "current_stream", Stream)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
@@ -54,14 +54,14 @@ def cuda(monkeypatch):
 
 @pytest.fixture
 def loaded(monkeypatch):
-    """Paths of the packages that were loaded onto the GPU."""
+    """Returns the paths of the packages that were loaded onto the GPU."""
     found = []
     monkeypatch.setattr(kpkg.CustomOpLibrary, "prewarm", lambda self, device="cpu": found.append((self.path, device)))
     return found
 
 
 class Parameter:
-    """What a parameter on a GPU says of its device."""
+    """Reports a GPU as its device, like a parameter."""
 
     device = torch.device("cuda", 1)
 
@@ -81,7 +81,7 @@ def capture_error(op):
 
 
 def test_what_a_capture_misses_is_loaded(injection, loaded):
-    """A forward that needs another op only while it is captured."""
+    """A forward needs another op only while it is captured."""
 
     def run():
         if Graph.is_capturing and not loaded:
@@ -104,7 +104,7 @@ def test_what_stays_missing_is_an_error(injection, loaded):
 
 
 def test_an_error_without_an_op(injection, loaded):
-    """As one that came through another op: all packages are loaded."""
+    """An error that names no op makes all packages load."""
 
     def run():
         if Graph.is_capturing and not loaded:
@@ -131,7 +131,7 @@ def test_layers_and_models_are_loaded_before_they_are_captured(injection, loaded
 
 
 def test_the_first_error_is_told(injection, monkeypatch):
-    """Not that the capture that it has ended is invalid."""
+    """The error of the invalidated capture must not hide the first error."""
 
     def capture_end(self):
         raise RuntimeError("the capture is invalid")

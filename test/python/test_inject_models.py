@@ -1,6 +1,6 @@
-"""Models of transformers that see, hear and attend to latent keys.
+"""Tests models of transformers for vision, audio and multi-head latent attention.
 
-What inject finds in them, and their results with it.
+Checks what inject finds in them, and their results with it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -109,7 +109,7 @@ def test_latent_attention(deepseek, fast):
 
 
 def test_latent_attention_leaves_the_rest_to_the_layer(deepseek, fast):
-    """Masks of padding, gradients, and several tokens behind a cache."""
+    """Padding masks, gradients, and several tokens behind a cache run in the original layer."""
     model, ids = deepseek, torch.randint(3, 99, (2, 9))
     mask = torch.ones_like(ids)
     mask[0, :4] = 0

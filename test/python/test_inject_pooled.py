@@ -1,4 +1,4 @@
-"""Global average pooling by the op of the convolution before it: where inject finds it, and when it stands back.
+"""Tests global average pooling fused into the preceding convolution: where inject finds it, and when it falls back.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,7 +32,7 @@ class Shortcut(nn.Module):
 
 
 class Network(nn.Module):
-    """As torchvision's: features, pooling, classifier."""
+    """A network like torchvision's: features, pooling, classifier."""
 
     def __init__(self, *features):
         super().__init__()
@@ -72,7 +72,7 @@ def pooled(injection):
 
 
 def means(model):
-    """How often kpkg's mean runs by itself."""
+    """Returns how often kpkg's mean runs by itself."""
     return op_calls("mean", lambda: model(IMAGES))
 
 
@@ -120,7 +120,7 @@ def test_what_is_called_by_itself_gives_all_pixels():
 
 
 class Gate(nn.Module):
-    """Holds a thread of the name "asks" up, once, until another one has passed."""
+    """Blocks the thread named "asks" once, until another thread has passed."""
 
     def __init__(self):
         super().__init__()
@@ -147,7 +147,7 @@ def test_what_other_threads_get_does_not_change():
         assert pooled(injection)[0].is_replaced
         thread = threading.Thread(target=ask, name="asks")
         thread.start()
-        assert gate.reached.wait(30)  # means are asked for in the other thread
+        assert gate.reached.wait(30)  # the other thread has requested means
         with torch.no_grad():
             features, result = model.features(IMAGES), model(IMAGES)
         gate.passed.set()

@@ -1,4 +1,4 @@
-"""Replacing layers of models that train: by the clock, never slower, and without what takes seconds.
+"""Tests replacing layers of models in training: timed, never slower, and without slow steps.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,14 +31,14 @@ def model():
 
 @pytest.fixture
 def one_thread():
-    """PyTorch's threads wait for each other long on machines with other work."""
+    """Uses one thread, because PyTorch's threads wait for each other long on busy machines."""
     with torch_threads(1):
         yield
 
 
 @pytest.fixture
 def slow_backwards(monkeypatch, one_thread):
-    """Forwards of kpkg's linear layers are what they are; their backwards take 5 ms more."""
+    """Leaves the forwards of kpkg's linear layers as they are, and adds 5 ms to their backwards."""
     run = kpkg.nn.Linear._run
 
     def slow(self, input):
@@ -58,7 +58,7 @@ def test_layers_with_slow_backwards_stay(model, slow_backwards):
 
 
 def test_models_that_train_slower_keep_their_layers(model, slow_backwards, monkeypatch):
-    """Each layer alone is faster, it is said; the model is not."""
+    """Each layer alone is reported as faster, but the model is slower."""
 
     def is_fast(self, row, key, original, replacement):
         row.original_us, row.kpkg_us = 2.0, 1.0
@@ -87,7 +87,7 @@ def test_equal_layers_are_timed_once(model, monkeypatch):
 
 
 def test_choosing_imports_no_compiler():
-    """Which takes longer than choosing does."""
+    """Importing torch._dynamo takes longer than choosing layers."""
     code = """if True:
         import sys, torch, kpkg
         model = torch.nn.Sequential(torch.nn.Conv2d(4, 4, 1), torch.nn.BatchNorm2d(4), torch.nn.GELU()).train()

@@ -1,6 +1,6 @@
-"""Replaces layers of models as they run.
+"""Tests replacing layers in the ways that models run.
 
-Blocks of mobile networks and transformers, training with its backwards, compiled models, CUDA graphs.
+Covers blocks of mobile networks and transformers, training with backwards, compiled models, and CUDA graphs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,7 +23,7 @@ IMAGES = torch.randn(2, 8, 6, 5, generator=torch.Generator().manual_seed(4))
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
-    """kpkg is twice as fast, whatever the clock says; what is timed runs once."""
+    """Makes kpkg appear twice as fast, whatever the clock says; timed functions run once."""
 
     def interleaved(first, second, **_):
         first(), second is not None and second()
@@ -33,7 +33,7 @@ def fast(monkeypatch):
 
 
 class SqueezeExcitation(nn.Module):
-    """As torchvision's."""
+    """A squeeze-and-excitation block like torchvision's."""
 
     def __init__(self, channels, gate):
         super().__init__()
@@ -48,7 +48,8 @@ class SqueezeExcitation(nn.Module):
 
 
 class Inverted(nn.Module):
-    """As the blocks of MobileNet: wider, each channel by itself, weighed, narrower."""
+    """An inverted residual block like MobileNet's: expansion, depthwise convolution, squeeze-and-excitation,
+    projection."""
 
     def __init__(self, activation, gate):
         super().__init__()
@@ -120,7 +121,7 @@ def test_linear_layers_and_their_activations(activation):
     injection = inject(model, x)
     fused = (
         not isinstance(activation, nn.Hardswish) and getattr(activation, "approximate", "none") == "none"
-    )  # what products do not do stays apart
+    )  # an activation that products do not support is not fused
     assert op_calls("linear_fused", lambda: model(x)) == fused
     assert (injection.rows[0].name, injection.rows[0].replacement) == (
         ("0 + 1", "Linear, one launch") if fused else ("0", "Linear")
@@ -133,7 +134,7 @@ def test_linear_layers_and_their_activations(activation):
 
 
 def test_training_changes_nothing():
-    """Running statistics, random numbers and gradients are what they were; backwards are right and counted."""
+    """Running statistics, random numbers and gradients stay unchanged; backwards are correct and counted."""
     model = mobile().train()
     model.append(nn.Dropout(0.5))
     other = copy.deepcopy(model)
@@ -193,7 +194,7 @@ def test_backwards_are_timed(monkeypatch):
 
 
 def test_injected_models_compile():
-    """Layers that PyTorch fuses when it compiles are PyTorch's then."""
+    """Layers that torch.compile fuses run as PyTorch's layers when compiled."""
     model = mobile()
     model.append(nn.Hardswish()).append(nn.Conv2d(8, 8, 3))
     expected = model(IMAGES).detach()
@@ -208,7 +209,7 @@ def test_injected_models_compile():
             op_calls("conv2d_fused", lambda: compiled(IMAGES)) == 8 and op_calls("mean", lambda: compiled(IMAGES)) == 0
         )
         assert op_calls("conv2d", lambda: compiled(IMAGES)) == 3
-        model[0].block[0][1].running_mean += 1.0  # what is folded is made in the graph
+        model[0].block[0][1].running_mean += 1.0  # the fold is computed in the graph
         assert_close(compiled(IMAGES), model(IMAGES))
 
 
@@ -242,7 +243,7 @@ def test_compiled_models(monkeypatch):
     for slowness, looks in (
         (1.05, 2),
         (2.0, 1),
-    ):  # one comparison, since others would have to be compiled; looked at twice where in doubt
+    ):  # one comparison, since more would need compilation; repeated if the result is close
         seen.clear()
         injection = inject(compiled)
         assert len(seen) == looks and not injection.replaced
@@ -250,7 +251,7 @@ def test_compiled_models(monkeypatch):
 
 
 class Sine(nn.Module):
-    """Makes much of little."""
+    """Amplifies rounding errors."""
 
     def forward(self, x):
         return torch.sin(3e4 * x)

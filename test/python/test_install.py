@@ -1,4 +1,4 @@
-"""`pip install .`: builds the runtime without the compiler, and the installed package works on its own.
+"""Tests that `pip install .` builds the runtime without the compiler, and that the installed package works alone.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -46,7 +46,7 @@ def test_pip_install(packages, tmp_path):
     command += [
         "--config-settings",
         f"build-dir={BUILD / 'pip-install'}",
-    ]  # kept, so that a second run builds only what changed
+    ]  # kept, so that a second run rebuilds only changed files
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (target / "kpkg" / "py.typed").exists()

@@ -1,4 +1,4 @@
-"""Gradients of masks that are added to scores, of all shapes that expand, against float64 and against PyTorch's.
+"""Compares gradients of additive masks of all expandable shapes with float64 and with PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,6 +1,6 @@
-"""Gradients of attention with masks in one pass, as GPUs take it, against float64.
+"""Compares the fused gradients of masked attention, as on GPUs, with float64.
 
-Compiled for this CPU, with masks of any shape and strides.
+The kernels are compiled for this CPU; masks have any shape and strides.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,7 +12,7 @@ import torch
 from conftest import load_input
 
 INF = float("inf")
-#: Batches, heads of queries, heads of keys, queries, keys, head size.
+#: Batches, query heads, key-value heads, queries, keys, head size.
 SHAPES = [
     (2, 2, 2, 1, 7, 64),
     (2, 3, 1, 130, 300, 64),
@@ -28,7 +28,7 @@ def package():
 
 
 def masks(b, h, m, n, dtype, generator):
-    """Functions that make masks for b batches, h heads, m queries and n keys."""
+    """Returns functions that make masks for b batches, h heads, m queries and n keys."""
 
     def hidden(*shape):
         return torch.rand(*shape, generator=generator) > 0.4
@@ -36,12 +36,12 @@ def masks(b, h, m, n, dtype, generator):
     def numbers(*shape):
         return torch.randn(*shape, generator=generator).to(dtype)
 
-    def blind():  # a query that sees nothing
+    def blind():  # a query that attends to no key
         seen = hidden(m, n)
         seen[m // 2] = False
         return seen
 
-    def cut():  # a query and a key of which nothing is left
+    def cut():  # a query and a key that are hidden completely
         added = numbers(m, n)
         added[0], added[:, n // 2] = -INF, -INF
         return added
@@ -75,11 +75,11 @@ def masks(b, h, m, n, dtype, generator):
 
 
 def exact(q, k, v, mask, scale):
-    """The result and the logarithms of sums."""
+    """Returns the result and the log-sum-exps."""
     group = q.shape[1] // k.shape[1]
     s = q @ k.repeat_interleave(group, 1).mT * scale
     s = s.masked_fill(~mask, -INF) if mask.dtype == torch.bool else s + mask.double()
-    s = s.masked_fill(s == -INF, -INF)  # from which there is no gradient
+    s = s.masked_fill(s == -INF, -INF)  # stops the gradient
     return torch.softmax(s, -1).nan_to_num(0.0) @ v.repeat_interleave(group, 1), torch.logsumexp(s, -1)
 
 
@@ -114,7 +114,7 @@ def test_masks(package, name):
 
 
 def test_hidden_blocks_are_not_read(package):
-    """Weights of keys that no query sees would be NaN times 0."""
+    """Weights of keys that every query hides would be NaN times 0."""
     q, k, v, grad = (
         torch.randn(1, 1, 256, 64, generator=torch.Generator().manual_seed(i)).to(torch.bfloat16) for i in range(4)
     )

@@ -1,6 +1,6 @@
-"""Gradients of attention as GPUs compute them for large heads, against float64.
+"""Compares gradients of attention with large heads, as GPUs compute them, with float64.
 
-Compiled for this CPU: which rounds of heads are launched, and their results.
+The kernels are compiled for this CPU. Checks which rounds of heads are launched, and their results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,8 +15,8 @@ import torch
 from conftest import load_input
 
 ALL = 1 << 40
-#: batch, heads, heads of keys, queries, keys, size of heads of queries and keys, of values; keys seen before and behind
-#: a query; rounds
+#: batch, query heads, key-value heads, queries, keys, head size of queries and keys, head size of values; visible keys
+#: before and after a query; rounds
 CASES = {
     "groups": ((2, 4, 2, 530, 290, 256, 256), ALL, ALL, 1),
     "causal": ((2, 1, 1, 700, 600, 200, 136), ALL, 0, 1),
@@ -35,7 +35,7 @@ def package():
 
 
 def exact(grad, q, k, v, before, after):
-    """The result, the logarithms of sums, and the gradients."""
+    """Returns the result, the log-sum-exps and the gradients."""
     grad, q, k, v = (t.double() for t in (grad, q, k, v))
     group = q.shape[1] // k.shape[1]
     wide_k, wide_v = (t.repeat_interleave(group, 1) for t in (k, v))

@@ -1,6 +1,6 @@
-"""Gradients of max pooling through autograd, of images in both orders of memory.
+"""Tests gradients of max pooling through autograd, for images in both memory formats.
 
-The element that each result took is found again on the way back.
+The backward finds the element that each result took again.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,13 +24,13 @@ CASES = [
     ((2, 5, 10, 39), (3, 4), (2, 3), (1, 2), (2, 1)),
     ((3, 33, 7, 20), (5, 3), (1, 1), (2, 1), (1, 1)),
     ((2, 17, 11, 12), (2, 2), (3, 3), (1, 1), (1, 1)),  # elements in no window
-    ((1, 9, 18, 34), (16, 17), (1, 1), (8, 8), (1, 1)),  # more elements of a window than a byte counts
+    ((1, 9, 18, 34), (16, 17), (1, 1), (8, 8), (1, 1)),  # a window has more elements than a byte can index
 ]
 
 
 @pytest.fixture(scope="module", params=["CPU", "GPU"])
 def pooling(libraries, request) -> Iterator[kpkg.CustomOpLibrary]:
-    """As CPUs run it, and as GPUs do on this CPU, which copy images whose channels lie apart."""
+    """Returns the CPU package, then the GPU package on this CPU, which copies NCHW images."""
     if request.param == "CPU":
         yield libraries["pooling"]
         return
@@ -46,7 +46,7 @@ def test_gradients_of_max_pooling_are_pytorchs(pooling, case, order, dtype):
     torch.manual_seed(3)
     x = torch.randn(shape, dtype=dtype).mul(2).round()  # with ties
     x.view(-1)[::7] = -math.inf
-    x[0, 0, 3:6] = -math.inf  # windows of nothing else
+    x[0, 0, 3:6] = -math.inf  # windows with nothing else
     x.view(-1)[::41] = math.nan
     if order != "contiguous":
         x = x.contiguous(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Kernels that take coordinates and bounds from memory, and those whose blocks update the same elements.
+"""Tests kernels that load coordinates and bounds from memory, and kernels whose blocks update the same elements.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,6 +1,6 @@
-"""Messages about wrong calls from Python.
+"""Tests messages about wrong calls from Python.
 
-They have the names that the user wrote, near names of what there is, and never the data of a tensor.
+They contain the names that the user wrote and similar existing names, but never the data of a tensor.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -105,7 +105,7 @@ def test_unknown_ops(default_ops):
     text = message(kpkg.KernelError, default_ops.sofmax, t(2, 3))
     assert "no package has kpkg::sofmax; did you mean 'kpkg::softmax'" in text
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # that a fallback runs would not be true
+        warnings.simplefilter("error")  # a warning that a fallback runs would be false
         with kpkg.fallback_policy("warn"):
             message(kpkg.KernelError, default_ops.nosuch, t(2, 3))
     with pytest.raises(AttributeError, match="has no attribute 'sofmax'; did you mean 'softmax'"):
@@ -158,7 +158,7 @@ def test_scripts_and_pipes(tmp_path):
     done = in_process("-m", "kpkg", "profile", str(tmp_path / "missing.py"))
     assert done.returncode == 3 and done.stderr == f"kpkg: there is no script {str(tmp_path / 'missing.py')!r}\n"
     read, write = os.pipe()
-    os.close(read)  # as `head` that has seen enough
+    os.close(read)  # closes the pipe, as `head` does after its last line
     given = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": ""}
     done = subprocess.run(
         [sys.executable, "-m", "kpkg", "doctor", "--json"], stdout=write, stderr=subprocess.PIPE, text=True, env=given
@@ -189,7 +189,7 @@ def test_configurations_are_checked(default_ops):
             assert "the configuration asks for 'any'" in softmax.explain(x), (
                 "a refused configuration has changed something"
             )
-    with softmax.configure(KernelConfig(variant="any")):  # after refused ones, as ever
+    with softmax.configure(KernelConfig(variant="any")):  # works as before after refused configurations
         assert_close(softmax(x), x.softmax(-1))
     assert "the configuration asks for" not in softmax.explain(x)
 

@@ -1,4 +1,4 @@
-"""Drop-in layers: the results, gradients and state of torch.nn's, and what they do when there is no package.
+"""Tests drop-in layers: results, gradients and state of torch.nn's layers, and layers without a package.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -74,7 +74,7 @@ def test_drop_in(layer, args, shape):
     mine, theirs = pair(layer, args)
     assert isinstance(mine, layer.torch_layer) and mine.use_kpkg
     x, y = (torch.randn(shape, generator=torch.Generator().manual_seed(1)).requires_grad_() for _ in range(2))
-    with kpkg.fallback_policy("silent"):  # a product's gradient may be PyTorch's
+    with kpkg.fallback_policy("silent"):  # PyTorch may compute a product's gradient
         found, expected = mine(x), theirs(y)
         assert_close(found, expected)
         upstream = torch.randn_like(found)
@@ -96,7 +96,7 @@ def test_every_layer_is_tested():
     assert {layer for layer in nn.replacements().values()} <= {layer for layer, *_ in CASES} | {
         nn.CrossEntropyLoss,
         nn.KLDivLoss,
-        nn.Embedding,  # of integers, below
+        nn.Embedding,  # takes integers, tested below
         *(nn.RNNCell, nn.LSTMCell, nn.GRUCell),  # in test_cells.py
     }
 
@@ -148,7 +148,7 @@ def test_embedding_is_injected():
     with kpkg.inject(model, verbose=False):
         assert type(model[0]) is nn.Embedding
         assert torch.equal(model(indices), expected)
-    kpkg.inject(model, sample_input=indices, verbose=False)  # int64: the weight's dtype is the kernel's
+    kpkg.inject(model, sample_input=indices, verbose=False)  # int64 indices: the weight's dtype selects the kernel
     assert torch.equal(model(indices), expected)
 
 
@@ -157,7 +157,7 @@ def test_every_op_that_is_a_layer_of_pytorch_has_one(default_ops):
         name.lower(): getattr(torch.nn, name) for name in dir(torch.nn) if isinstance(getattr(torch.nn, name), type)
     }
     wanted = {layers[flat] for name in default_ops if (flat := name.partition("::")[2].replace("_", "")) in layers}
-    # Those of several dimensions, and one whose layer is named after what it is for.
+    # Layers for several dimensions, and layers whose name differs from the op's.
     wanted |= {getattr(torch.nn, f"{norm}Norm{d}d") for norm in ("Batch", "Instance") for d in (1, 2, 3)} | {
         torch.nn.CrossEntropyLoss,
         torch.nn.KLDivLoss,
@@ -298,7 +298,7 @@ def test_compile_without_graph_break():
 
 
 def in_process(script, **environment):
-    """What a fresh process prints."""
+    """Returns the output of a fresh process."""
     given = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_PATH": "", "KPKG_FALLBACK": "", **environment}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=given)
     return done.stdout + done.stderr
@@ -327,7 +327,7 @@ def test_one_liner(packages):
 
 @pytest.mark.parametrize("kind", ["missing", "damaged", "folder without packages"])
 def test_a_model_runs_without_its_package(kind, packages, tmp_path):
-    """PyTorch's op runs, and one warning says why."""
+    """PyTorch's op runs, and one warning gives the reason."""
     file = tmp_path / "gemm.kpkg"
     if kind == "damaged":
         file.write_bytes(packages["gemm"].read_bytes()[:1000])
@@ -342,7 +342,7 @@ def test_a_model_runs_without_its_package(kind, packages, tmp_path):
 
 
 def test_import_is_quick():
-    """What `import kpkg` adds to importing torch; the limit is 150 ms on an idle machine."""
+    """Measures what `import kpkg` adds to importing torch; the limit is 150 ms on an idle machine."""
     script = "import time, torch; a = time.perf_counter(); import kpkg; print(time.perf_counter() - a)"
     assert min(float(in_process(script)) for _ in range(3)) < 0.5
 

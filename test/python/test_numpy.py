@@ -1,4 +1,4 @@
-"""Use without PyTorch: NumPy arrays, DLPack producers, bfloat16 through ml_dtypes, and an import that stays light.
+"""Tests use without PyTorch: NumPy arrays, DLPack producers, bfloat16 through ml_dtypes, and a light import.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -49,7 +49,7 @@ def test_works_without_torch_and_imports_quickly(packages):
 
 
 class Producer:
-    """Something that has memory only through DLPack."""
+    """Provides memory only through DLPack."""
 
     def __init__(self, array):
         self.array = array

@@ -1,4 +1,4 @@
-"""PyTorch's OpInfo samples of each op that kpkg covers, against the op in float64; its error inputs must be refused.
+"""Runs PyTorch's OpInfo samples of each op that kpkg covers against float64, and checks that error inputs are refused.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""Numbers that an op may be called without: absent, 0 and other numbers differ, through PyTorch, NumPy and shape plans.
+"""Tests optional float arguments: absent, 0 and other values differ, through PyTorch, NumPy and shape plans.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

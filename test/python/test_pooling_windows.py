@@ -1,6 +1,6 @@
-"""Pooling with windows that have kernels of their own, beside PyTorch in float64.
+"""Compares pooling windows that have specialised kernels with PyTorch in float64.
 
-Strides, paddings and layouts of all kinds.
+Covers strides, paddings and layouts of all kinds.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,8 +12,7 @@ import torch
 import torch.nn.functional as F
 
 TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
-# Window, stride, padding, dilation of rows and columns. The first ones have windows and strides for which loops are
-# unrolled.
+# Window, stride, padding and dilation of rows and columns. The first windows and strides have unrolled loops.
 WINDOWS = [
     ([2, 2], [2, 2], [0, 0], [1, 1]),
     ([3, 3], [2, 2], [1, 1], [1, 1]),

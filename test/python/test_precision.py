@@ -1,7 +1,7 @@
-"""How exactly float32 is multiplied: an op's argument `precision`, a configuration, and PyTorch's switches.
+"""Tests the precision of float32 products: an op's argument `precision`, a configuration, and PyTorch's switches.
 
-The package has gemm's kernels for GPUs, compiled for this CPU, which multiplies float32 whatever may be rounded: tests
-look at which kernel a call is for.
+The package has gemm's GPU kernels, compiled for this CPU. The CPU multiplies float32 exactly in either case, so that
+tests check which kernel a call selects.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,20 +25,20 @@ SHAPES = [(64, 64, 64), (5, 7, 3), (129, 257, 258), (70, 1, 300), (520, 515, 521
 
 @pytest.fixture(scope="module")
 def products(libraries: Any) -> Any:
-    """`libraries` come first, so that its ops are not those that PyTorch finds by name."""
+    """`libraries` are loaded first, so that PyTorch does not find the GPU package's ops by name."""
     return kpkg.load(build_for_gpus("gemm"))
 
 
 @pytest.fixture(autouse=True)
 def switches() -> Iterator[None]:
-    """As a new process has them."""
+    """Restores the defaults of a new process."""
     yield
     torch.set_float32_matmul_precision("highest")
 
 
 @contextmanager
 def launched(op: Any) -> Iterator[dict[str, int]]:
-    """Filled with how often each kernel was launched by `op` within."""
+    """Yields a dict that holds, after the block, how often `op` launched each kernel."""
 
     def counts() -> dict[str, int]:
         found: dict[str, int] = {}
@@ -53,7 +53,7 @@ def launched(op: Any) -> Iterator[dict[str, int]]:
 
 
 def rounds(op: Any, *args: Any, **kwargs: Any) -> bool:
-    """Whether such a call may round factors."""
+    """Returns whether the call may round factors."""
     with launched(op) as made:
         op(*args, **kwargs)
     return "gemm_rounded" in made
@@ -106,7 +106,7 @@ def test_the_argument_chooses_the_kernel(products: Any) -> None:
     assert [rounds(products.bmm, a[None], b[None], precision=level) for level in LEVELS] == [False, True, True]
     assert [rounds(products.gemm_batched, a, b[None], precision=level) for level in LEVELS] == [False, True, True]
     assert not rounds(products.gemm, a.double(), b.double(), precision="high")
-    assert not rounds(products.gemm, a[:3], b, precision="high")  # few rows: memory decides their time
+    assert not rounds(products.gemm, a[:3], b, precision="high")  # few rows: memory bandwidth limits them
 
 
 def test_pytorchs_switches_are_followed(products: Any) -> None:
@@ -116,7 +116,7 @@ def test_pytorchs_switches_are_followed(products: Any) -> None:
         assert rounds(products.gemm, a, b) is (level != "highest")
         assert not rounds(products.gemm, a, b, precision="highest")
         assert ("gemm_rounded[" in products.gemm.explain(a, b)) is (level != "highest")
-        assert not rounds(products.gemm, a.numpy(), b.numpy())  # no call of PyTorch's
+        assert not rounds(products.gemm, a.numpy(), b.numpy())  # not a call from PyTorch
     torch.backends.mkldnn.matmul.fp32_precision = "tf32"
     assert rounds(products.matmul, a, b)
     torch.backends.mkldnn.matmul.fp32_precision = "ieee"

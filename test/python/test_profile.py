@@ -1,4 +1,4 @@
-"""Profiles, configurations of kernels, and policies of single ops.
+"""Tests profiles, configurations of kernels, and policies of single ops.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -89,7 +89,7 @@ def test_profiles_do_not_nest(ops):
 
 
 def test_ranges_need_a_library(ops, packages, tmp_path):
-    """With one, each call is a range."""
+    """With an NVTX library, each call is a range."""
     source = tmp_path / "ranges.c"
     source.write_text(
         '#include <stdio.h>\nint nvtxRangePushA(const char *name) { return printf("push %s\\n", name); }\nint '

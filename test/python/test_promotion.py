@@ -1,4 +1,4 @@
-"""Operands of several dtypes, Python numbers and tensors without dimensions.
+"""Tests operands of several dtypes, Python numbers and tensors without dimensions.
 
 Results have PyTorch's dtype and value, and casts are counted.
 
@@ -17,7 +17,7 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def tolerance(dtype):
-    """Two units in the last place of the result, near which PyTorch may round an operand more."""
+    """Returns two units in the last place of the result; PyTorch may round an operand once more."""
     return {torch.float64: 1e-14, torch.float32: 1e-6, torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}[dtype]
 
 
@@ -28,7 +28,7 @@ def compare(found, expected, where):
 
 
 def operands():
-    """Second operands for a tensor [5, 7]."""
+    """Yields second operands for a tensor [5, 7]."""
     yield from (2, 0.1, True, -3.5)
     yield from (torch.tensor(0.3), torch.tensor(2), torch.tensor(0.7, dtype=torch.float64))
     yield from (torch.rand(5, 7).to(other) + 0.5 for other in FLOATS)
@@ -37,7 +37,7 @@ def operands():
 
 
 def as_tensor(value):
-    """What stands for a number on the left, where PyTorch's functions take none."""
+    """Turns a number on the left into a tensor, because PyTorch's functions take no number there."""
     if isinstance(value, torch.Tensor):
         return value
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
@@ -66,7 +66,7 @@ def test_numbers_keep_the_digits_that_the_dtype_has_not(dtype, ops):
 
 def test_gradients_have_the_dtypes_of_the_operands(ops):
     a, b = torch.rand(3, 4).bfloat16().requires_grad_(), torch.rand(4).requires_grad_()
-    with kpkg.fallback_policy("silent"):  # gradients of sums are PyTorch's
+    with kpkg.fallback_policy("silent"):  # PyTorch computes the gradients of sums
         ops["kpkg::mul"](a, b).sum().backward()
         ops["kpkg::add"](a, 1.5).sum().backward()
     assert a.grad.dtype == torch.bfloat16 and b.grad.dtype == torch.float32
@@ -123,7 +123,7 @@ def test_samples_of_pytorchs_own_tests_of_promotion(name, dtype, ops):
         for sample in generate(info, device="cpu", dtype=dtype, requires_grad=False):
             expected = info.op(sample.input, *sample.args, **sample.kwargs)
             if not expected.is_floating_point() or not isinstance(sample.input, torch.Tensor):
-                continue  # integers are PyTorch's, and two numbers have no tensor for an op
+                continue  # PyTorch computes integer results, and a call of two numbers has no tensor for an op
             compare(ops[f"kpkg::{name}"](sample.input, *sample.args, **sample.kwargs), expected, str(sample)[:200])
             count += 1
     assert count > 2

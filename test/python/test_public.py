@@ -1,4 +1,4 @@
-"""Every public Python name: typed, documented, shown by an example that a test runs.
+"""Checks that every public Python name has types, documentation and an example that a test runs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?
 
 
 def functions():
-    """(name, function) of all public functions, and of the public methods of kpkg's own public classes."""
+    """Yields (name, function) of all public functions, and of the public methods of kpkg's own public classes."""
     found = {}
     classes = (
         [getattr(kpkg, name) for name in kpkg.__all__]
@@ -65,7 +65,7 @@ def test_is_typed_and_documented(name):
         "__init__",
         "forward",
         "extra_repr",
-    ):  # the class says what they take, and PyTorch what they are
+    ):  # the class documents the arguments, and PyTorch the methods
         return
     assert function.__doc__, f"{name}: no documentation"
     if [p for p in signature.parameters if p not in ("self", "cls")]:
@@ -86,7 +86,7 @@ def test_is_shown_by_an_example_that_runs(name):
 
 
 def test_the_stub_is_that_of_the_native_module():
-    """What type checkers see of compiled code: all names, and no others."""
+    """Type checkers see all names of the compiled module, and no others."""
     stub = ast.parse((ROOT / "runtime/python/kpkg/_native.pyi").read_text())
 
     def shown(members):
@@ -102,12 +102,12 @@ def test_the_stub_is_that_of_the_native_module():
 
     assert shown(stub.body) == real(_native)
     for kind in (node for node in stub.body if isinstance(node, ast.ClassDef)):
-        if not issubclass(getattr(_native, kind.name), Exception):  # their attributes belong to each error
+        if not issubclass(getattr(_native, kind.name), Exception):  # each error object has its own attributes
             assert shown(kind.body) == real(getattr(_native, kind.name)), kind.name
 
 
 def test_layers_say_what_they_take():
-    """Shapes in words, and PyTorch's signature of the constructor."""
+    """Layers describe shapes, and their constructors have PyTorch's signatures."""
     for name in nn.__all__:
         layer = getattr(nn, name)
         if not isinstance(layer, type) or not hasattr(torch.nn, name):

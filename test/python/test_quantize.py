@@ -1,4 +1,4 @@
-"""Quantization of rows: integers behind a norm, what becomes of NaN, products of the results, and wrong arguments.
+"""Tests quantisation of rows: norm with int8 output, NaN, products of the results, and wrong arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,7 +27,7 @@ def quantize():
 @pytest.mark.parametrize("group", [0, 128])
 @pytest.mark.parametrize("n", [7, 640, 20000])
 def test_integers_behind_a_norm(quantize, n, group):
-    """One step at most: the sum of squares may have another order."""
+    """Results differ by one step at most, because the sum of squares may have another order."""
     x, residual, weight = torch.randn(3, n), torch.randn(3, n), torch.randn(n)
     for name, given in [("rms_norm_quantize", (x,)), ("residual_rms_norm_quantize", (x, residual))]:
         found = quantize[name](*given, weight, torch.int8, 1e-6, group)

@@ -21,7 +21,7 @@ SNIPPETS = dict(SNIPPET.findall((ROOT / "README.md").read_text()))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with the README's kernel, built into a package."""
+    """Returns a folder with the README's kernel, built into a package."""
     path = tmp_path_factory.mktemp("readme")
     (path / "scaled_sum.k").write_text(SNIPPETS["kernel"])
     subprocess.run([COMMAND, "build", "scaled_sum.k", "-o", "scaled_sum.kpkg"], cwd=path, check=True)
@@ -70,7 +70,7 @@ def test_inject(folder):
 
 
 def test_python_page(folder, packages):
-    """Every example of docs/python.md that is marked, one after the other."""
+    """Runs every marked example of docs/python.md in order."""
     page = (ROOT / "docs" / "python.md").read_text()
     examples = re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.S)
     assert len(examples) >= 3

@@ -1,6 +1,6 @@
-"""Every op has a reference that agrees with its spec and with the op.
+"""Checks that every op has a reference that agrees with its spec and with the op.
 
-It runs where nothing else can.
+The reference runs where no other implementation can.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +19,7 @@ from conftest import load_source
 from opspec import as_tuple, load_specs
 
 SPECS = {spec.name: spec for spec in load_specs()}
-#: Samples of an op, and the elements that one may have: references are slow.
+#: Limits of samples per op and of elements per sample: references are slow.
 MOST_SAMPLES, MOST_ELEMENTS = 4, 20_000
 
 
@@ -28,7 +28,7 @@ def elements(sample):
 
 
 def small_samples(spec, dtype, generator):
-    """Some with which an op has something to do, from all over the spec: of few elements, where there are such."""
+    """Returns non-trivial samples from all parts of the spec, with few elements if possible."""
     useful = [s for s in spec.samples(dtype, generator) if elements(s) > 1]
     fitting = [s for s in useful if elements(s) <= MOST_ELEMENTS] or sorted(useful, key=elements)[:2]
     return islice(fitting, 0, None, max(1, len(fitting) // MOST_SAMPLES))
@@ -119,7 +119,7 @@ def test_reference_gives_the_layout_that_the_op_promises(twice):
 
 
 def test_reference_comes_after_pytorch_where_arrays_are_numpy(ops):
-    """The fallback to PyTorch takes PyTorch's tensors only; the reference takes all."""
+    """PyTorch's fallback takes PyTorch's tensors only; the reference takes all arrays."""
     softmax = ops["kpkg::softmax"]
     x = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
     with kpkg.fallback_policy("silent"), softmax.configure(kpkg.KernelConfig(target="sm_80")):

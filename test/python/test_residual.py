@@ -1,4 +1,4 @@
-"""What exact_mode of residual_tanh_gated_rmsnorm promises: the bits of PyTorch's eager operations on CPUs.
+"""Tests exact_mode of residual_tanh_gated_rmsnorm: it has the bits of PyTorch's eager operations on CPUs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +14,7 @@ from conftest import torch_threads
 
 NAME = "kpkg::residual_tanh_gated_rmsnorm"
 HALVES = [torch.float16, torch.bfloat16]
-# Rows too short for vectors, with and without a rest, and with a first, second and third level of sums.
+# Rows shorter than a vector, with and without a remainder, and with one, two and three levels of partial sums.
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 63, 100, 511, 512, 513, 1000, 3072, 4097, 8197, 20000]
 
 is_like_pytorch = pytest.mark.skipif(
@@ -50,7 +50,7 @@ def test_exact_mode_has_the_bits_of_the_expression(ops, two_threads, dtype, rows
 @is_like_pytorch
 @pytest.mark.parametrize("dtype", HALVES)
 def test_exact_mode_of_many_rows(ops, dtype):
-    """A sum in another order differs in one element of some 50,000 in float16."""
+    """In float16, a sum in another order differs in about one of 50,000 elements."""
     x, x_res, gate = tensors(dtype, (512, 3072), (512, 3072), (3072,))
     expected = expression(x, x_res, gate)
     assert torch.equal(ops[NAME](x, x_res, gate, exact_mode=True), expected)
@@ -77,8 +77,8 @@ def test_exact_mode_of_other_forms(ops, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_exact_mode_of_wide_types_is_pytorchs_own(packages, dtype):
-    """Their tanh is that of a library whose bits no kernel has: PyTorch runs, and `kernel_info` says so."""
-    library = kpkg.load(packages["residual"])  # the newest one of its name: `kernel_info` tells of that
+    """Their tanh comes from a library whose bits no kernel reproduces; PyTorch runs, and `kernel_info` says so."""
+    library = kpkg.load(packages["residual"])  # `kernel_info` describes the newest library with the name
     op = next(op for op in library if op.name == NAME)
     before = op.stats()["fallbacks"]
     with kpkg.fallback_policy("silent"):

@@ -1,4 +1,4 @@
-"""Rotary embedding: in place, under autograd, torch.compile and autocast, and what it says of wrong arguments.
+"""Tests rotary embedding: in place, under autograd, torch.compile and autocast, and messages for wrong arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,7 +32,7 @@ def call(tokens=5, heads=4, keys=2, dim=64, pairs=32, dtype=torch.float32):
 @pytest.mark.parametrize("dtype", SPEC.dtypes)
 @pytest.mark.parametrize("name", ["rotary_embedding_", "rotary_embedding__reference"])
 def test_in_place(rotary, name, dtype):
-    """Queries and keys are changed where they are, whatever their strides, and nothing around them."""
+    """Queries and keys change in place with any strides, and nothing around them changes."""
     op = rotary[name]
     for index, sample in enumerate(SPEC.samples(dtype, torch.Generator().manual_seed(7))):
         query, key, *rest = sample.args

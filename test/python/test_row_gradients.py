@@ -1,4 +1,4 @@
-"""Gradients of the row ops through autograd: against finite differences in float64.
+"""Checks gradients of the row ops through autograd against finite differences in float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ def along(dim):
 
 
 def summed(results):
-    """One tensor of all results, so that all have a gradient."""
+    """Returns one tensor of all results, so that all have a gradient."""
     return sum(result.square() for result in results)
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the runtime's own, which clang makes when kpkg is built: ptxas takes them for every GPU.
+"""Checks that ptxas accepts the runtime's own kernels, which clang compiles when kpkg is built, for every GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

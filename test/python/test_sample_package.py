@@ -1,6 +1,6 @@
-"""A kept package of format 1.0.
+"""Tests an archived package of format 1.0.
 
-Its small ops do what kernels_src has none of: write in place, take no tensor, print, fail an assert.
+Its small ops cover cases that kernels_src lacks: in-place writes, calls without tensors, prints, failed asserts.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""`tools/dev new op` and `tools/dev new pass` leave a tree that builds and passes: both are run in a copy of this one.
+"""Runs `tools/dev new op` and `tools/dev new pass` in a copy of this tree, which must then build and pass its tests.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -26,7 +26,7 @@ def run(*command: object, **options: object) -> str:
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the folders that scaffolds write to or read. Times of files stay, so that packages count as made."""
+    """Copies the folders that scaffolds write to or read. File times are kept, so that packages count as up to date."""
     for folder in ("kernels_src", "tools/scaffold", "test/python", "test/dialect", "dialect"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(ROOT / "pyproject.toml", tmp_path)
@@ -50,14 +50,14 @@ def test_a_new_op_passes_its_tests(copy, packages):
 @pytest.mark.skipif(COMPILER is None, reason="compiling a pass needs clang++-22")
 @pytest.mark.parametrize("folder", ["dialect/tile/transforms", "dialect/kgpu/async"])
 def test_a_new_pass_passes_its_test(copy, folder):
-    """kpkg-opt is linked once more with the pass: building the tree again would take minutes."""
+    """Links kpkg-opt again with the pass, because building the tree again would take minutes."""
     run(sys.executable, "tools/scaffold/new.py", "pass", folder, "DropZeros", cwd=copy)
     dialect = Path(folder).parts[1]
     home = folder if (copy / folder / "Passes.td").exists() else str(Path(folder).parent)
     assert f"{Path(folder, 'DropZeros.cpp').relative_to(home)}" in (copy / home / "CMakeLists.txt").read_text()
     generated = copy / "generated" / home / "Passes.h.inc"
     generated.parent.mkdir(parents=True)
-    # The table has the new pass alone: those of the tree are in kpkg-opt.
+    # The table contains only the new pass: kpkg-opt already has the tree's passes.
     records = (copy / home / "Passes.td").read_text()
     start = records.index(f"def {dialect.capitalize()}DropZeros")
     (copy / "new.td").write_text('include "mlir/Pass/PassBase.td"\n' + records[start : records.rindex("\n#endif")])

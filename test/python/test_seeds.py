@@ -1,8 +1,8 @@
-"""The Python lines of the documents that kpkg was founded on.
+"""Runs the Python examples of kpkg's founding documents.
 
-Only the names of the package are changed. Each runs, or is refused with the way out.
+Only the names of the package are changed. Each example runs, or fails with an error that names the alternative.
 
-What has no counterpart is listed in docs/coming-from.md.
+docs/coming-from.md lists examples without a counterpart.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -103,7 +103,7 @@ def test_verification(packages):
 
 
 class Shell:
-    """What the extension uses of IPython's shell."""
+    """Provides the parts of IPython's shell that the extension uses."""
 
     def __init__(self):
         self.magics = {}
@@ -239,7 +239,7 @@ def test_pytest_markers():
 @pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")
 @pytest.mark.parametrize("name", ["softmax", "residual"])
 def test_on_the_gpu(name, tmp_path):
-    """`pytest -m cuda`: a package for this GPU, its kernels and no fallback."""
+    """Runs with `pytest -m cuda`: a package for this GPU uses its kernels and no fallback."""
     major, minor = torch.cuda.get_device_capability()
     chip = f"sm_{major}{minor}{'a' if major in (9, 10) else ''}"
     library = kpkg.load(build_package(ROOT / "kernels_src" / name, tmp_path / f"{name}.kpkg", "--target", chip))
@@ -255,7 +255,7 @@ def test_on_the_gpu(name, tmp_path):
 @pytest.mark.benchmark
 @pytest.mark.parametrize("rows", [512, 1024, 2048])
 def test_time_of_the_fused_norm(rows, default_ops, capsys):
-    """`pytest -m benchmark`: times beside PyTorch's, which are printed and not judged."""
+    """Runs with `pytest -m benchmark`: prints times beside PyTorch's without judging them."""
     x, x_res = (torch.randn(rows, 3072, dtype=torch.bfloat16, device=DEVICE) for _ in range(2))
     gate = torch.randn(3072, dtype=torch.bfloat16, device=DEVICE)
 
@@ -313,7 +313,7 @@ def test_compile_a_kernel(tmp_path, monkeypatch):
 
 
 def test_architectures_of_the_environment(monkeypatch, tmp_path):
-    """The command reads the variables, for Python too; without ptxas the chip's code is PTX."""
+    """The command reads the variables, also when called from Python; without ptxas it emits PTX for the chip."""
     monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
     monkeypatch.setenv("KPKG_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("KPKG_TARGET", raising=False)

@@ -1,4 +1,4 @@
-"""Ops on DTensors over two and four gloo processes on this machine.
+"""Tests ops on DTensors over two and four gloo processes on this machine.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

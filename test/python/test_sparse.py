@@ -1,6 +1,6 @@
-"""Packed sparse weights and their products, against the dense weight.
+"""Compares packed sparse weights and their products with the dense weight.
 
-The choice of a form is the measured one.
+Also checks that the format is chosen by measurement.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -116,7 +116,7 @@ def test_elements_of_16_bits_are_two_of_four_and_a_rest(n, k, share, dtype, defa
 
 def test_columns_stand_in_an_order_that_keeps_elements_apart():
     weight = torch.zeros(300, 256, dtype=torch.bfloat16)
-    weight[:, 8:12] = 1  # in each row all elements of four neighbours
+    weight[:, 8:12] = 1  # all four neighbours in each row
     values, _, columns, starts = sparse.pack(weight, format="elements").tensors
     assert starts.tolist() == [0, 0, 0] and values.shape == (300, 128)
     assert sorted(columns.tolist()) == list(range(256)) and all(
@@ -135,7 +135,7 @@ def test_long_rows_of_blocks_come_first(default_ops):
 
 
 def two_of_four(n: int, k: int, dtype: torch.dtype, share: float = 0.9) -> torch.Tensor:
-    """At most two elements of every four are not zero, all of them different."""
+    """Returns a random weight with 2:4 sparsity, in which a `share` of the selected elements is non-zero."""
     places = torch.rand(n, k // 4, 4).argsort(2)[:, :, :2]
     keep = torch.zeros(n, k // 4, 4).scatter(2, places, 1.0) * (torch.rand(n, k // 4, 4) < share)
     return (torch.randn(n, k // 4, 4) * keep).view(n, k).to(dtype)
@@ -223,7 +223,7 @@ def test_form_without_a_sample():
     weight = torch.zeros(128, 256)
     weight[:64, 128:192] = 1
     assert sparse.pack(weight).format == "blocks"
-    assert sparse.pack(weight).tensors[2].shape == (1, 64, 64)  # the largest of those that leave out as much
+    assert sparse.pack(weight).tensors[2].shape == (1, 64, 64)  # the largest blocks that leave out as much
     assert sparse.pack(pruned(128, 256, 0.05)).format == "dense"
     assert sparse.pack(torch.randn(128, 256)).format == "dense"
 
@@ -268,7 +268,7 @@ def test_what_cannot_be_packed(weight, options, message):
 
 
 def test_packed_tensors_that_lie_are_not_followed(default_ops):
-    """Offsets, columns and ends beyond the packed values read zeros; a loop ends with the blocks that there are."""
+    """Invalid offsets, columns and ends read zeros beyond the packed values; loops end with the existing blocks."""
     x = torch.randn(4, 64)
     masks = torch.full((2, 8), -1, dtype=torch.int32)
     assert torch.equal(

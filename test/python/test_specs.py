@@ -1,4 +1,4 @@
-"""Every op against its spec: fresh random inputs, odd shapes, strides, all dtypes, through PyTorch and through NumPy.
+"""Tests every op against its spec: fresh random inputs, odd shapes, strides and all dtypes, with PyTorch and NumPy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +19,7 @@ CASES = [
 
 @pytest.fixture
 def generator(record_property):
-    """Fresh random numbers in every run; the seed is in the report, so that a failure can be repeated."""
+    """Uses fresh random numbers in every run; the report contains the seed, so that a failure can be repeated."""
     seed = secrets.randbits(32)
     record_property("seed", seed)
     print("seed", seed)
@@ -41,7 +41,7 @@ def test_torch(spec, dtype, ops, generator):
 
 @pytest.mark.parametrize("spec, dtype", CASES)
 def test_out_is_written_completely_and_alone(spec, dtype, ops, generator):
-    """Results go into the middle of poisoned memory: every element of the result is written and nothing around it."""
+    """Results go into the middle of poisoned memory: all their elements are written, and nothing around them."""
     for sample in spec.samples(dtype, generator):
         fresh = as_tuple(ops[spec.name](*sample.args, **sample.kwargs))
         frames = [torch.full((t.numel() + 64,), 77.0, dtype=t.dtype) for t in fresh]
@@ -78,7 +78,7 @@ def test_repeated_calls_give_the_same_bits(spec, ops, generator):
 
 
 def test_every_op_has_a_spec(ops):
-    # Those that write to their arguments have no result to compare; their tests are beside those of the others.
+    # In-place ops return nothing to compare; separate files test them.
     writing = {name for name, op in ops.items() if any(a.mutates for a in op.arguments)}
     public = {name for name in ops.keys() - writing if not name.endswith(("_reference", "_autograd"))}
     assert public == {spec.name for spec in load_specs()}
@@ -89,5 +89,5 @@ def tensors(sample):
 
 
 def comparable(tensor):
-    """Equal to itself, also where it holds NaN."""
+    """Replaces NaN, so that the tensor equals itself."""
     return torch.nan_to_num(tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor)

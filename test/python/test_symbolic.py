@@ -1,4 +1,4 @@
-"""The shape plan evaluated in Python against the runtime's own evaluation, on random arguments.
+"""Compares the shape plan evaluated in Python with the runtime's own evaluation, on random arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,7 +17,7 @@ RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=list(H
 
 
 def both(op, values):
-    """Results of the two evaluations; None where it refuses the arguments."""
+    """Returns the results of both evaluations, None where one refuses the arguments."""
     answers = []
     for evaluate in (_fake._infer, _symbolic.infer):
         try:
@@ -77,7 +77,7 @@ def test_softmax(ops, x, dim):
 @RELAXED
 @given(x=tensors(), data=st.data())
 def test_reshape_is_a_view_exactly_where_torch_says_so(x, data):
-    """Against PyTorch's own view rule, on memory that is not empty."""
+    """Compares with PyTorch's own view rule, on tensors that are not empty."""
     if x.numel() == 0:
         return
     flat = [d for n in x.shape for d in ((2, n // 2) if n == 4 and data.draw(st.booleans()) else (n,))]

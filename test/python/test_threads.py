@@ -1,4 +1,4 @@
-"""How many threads large calls use: as PyTorch, or what was set; bad numbers are refused or warned about.
+"""Tests the number of threads of large calls: PyTorch's or the one set; bad numbers are refused or warned about.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,7 @@ from conftest import BUILD
 
 
 def run(program: str, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program in a process of its own: the number of threads is the process' own."""
+    """Runs a program in a process of its own, because each process has its own number of threads."""
     environment = {name: value for name, value in os.environ.items() if name != "KPKG_NUM_THREADS"}
     environment |= {"PYTHONPATH": str(BUILD / "python")} | variables
     command = [sys.executable, "-c", program, *map(str, arguments)]

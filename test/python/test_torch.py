@@ -1,4 +1,4 @@
-"""The ways in which PyTorch calls an op: dispatcher, compile, export, opcheck, threads, and what a call costs.
+"""Tests the ways in which PyTorch calls an op: dispatcher, compile, export, opcheck, threads, and the cost of a call.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -74,7 +74,7 @@ def test_compile_of_the_out_form(ops):
 
 @pytest.mark.parametrize(
     "dynamic, graphs", [(True, 1), (None, 2)]
-)  # by default PyTorch takes the first shape as fixed, and the second to mean all
+)  # by default PyTorch compiles for the first shape only, and for all shapes the second time
 def test_dynamic_shapes_compile_once(dynamic, graphs, ops):
     torch._dynamo.reset()
     count = 0
@@ -110,7 +110,7 @@ def test_export_with_a_dynamic_dimension(ops):
 
 
 def test_a_choice_between_kernels_is_not_a_guard(ops):
-    """`gemm` has other kernels for few rows or columns; a graph made with many is right for few."""
+    """`gemm` has specialised kernels for few rows or columns; a graph traced with many rows must be correct for few."""
     count = 0
 
     def counting(graph, inputs):
@@ -205,7 +205,7 @@ def test_many_threads(ops):
 
 
 def test_many_calls_leave_memory_flat(ops):
-    """8 threads, plain and recorded calls, results into existing memory, mixed shapes."""
+    """Uses 8 threads, plain and recorded calls, results into existing memory, and mixed shapes."""
     resident = Path("/proc/self/statm")
 
     def work(seed):
@@ -225,7 +225,7 @@ def test_many_calls_leave_memory_flat(ops):
         return (int(resident.read_text().split()[1]) - before) * 4096
 
     grown()
-    # 1200 calls make 300 MB of results in each round: what is kept of each would show.
+    # 1200 calls produce 300 MB of results in each round, so that a leak would show.
     assert min(grown() for _ in range(3)) < 8 << 20
 
 
@@ -234,7 +234,7 @@ def test_loading_again_takes_the_names_over(packages, ops):
     again = kpkg.load(packages["softmax"])
     torch.ops.kpkg.softmax(X)
     assert again.softmax.stats()["calls"] == 1
-    assert_close(ops["kpkg::softmax"](X), X.softmax(-1))  # an op goes on running its own package
+    assert_close(ops["kpkg::softmax"](X), X.softmax(-1))  # an op keeps running its own package
     assert ops["kpkg::softmax"].stats()["calls"] == before + 1 and again.softmax.stats()["calls"] == 1
     compiled = torch.compile(lambda x: ops["kpkg::softmax"](x), fullgraph=True, backend="aot_eager")
     assert_close(compiled(X), X.softmax(-1))
@@ -250,7 +250,7 @@ def test_out_schema(ops):
 
 
 def test_compile_of_tensors_behind_other_arguments(ops):
-    """Which Inductor mixes up where it finds a form with out= that has the tag for it."""
+    """Inductor confuses such arguments if the out= overload has the tag for it."""
     compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(x * 2, [40], w, w) + 1, fullgraph=True)
     assert_close(compiled(X, W), torch.nn.functional.layer_norm(X * 2, [40], W, W) + 1)
 

@@ -1,4 +1,4 @@
-"""torchvision beside the PyTorch of this environment: it imports, and so do the models of transformers that ask for it.
+"""Checks that torchvision imports with this environment's PyTorch, and that models of transformers that need it do too.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -61,7 +61,7 @@ def _has_ops():
 
 
 def test_declarations(tmp_path):
-    """What is added to a build that does not load: once, and enough for what torchvision does when it is imported."""
+    """Declarations are added once to a build that does not load; they suffice to import torchvision."""
     file = tmp_path / "extension.py"
     file.write_text(EXTENSION)
     assert torchvision_names.declare(file) and not torchvision_names.declare(file)

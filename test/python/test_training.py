@@ -1,8 +1,8 @@
-"""A small transformer of kpkg's layers trains with the loss curve of PyTorch's.
+"""Checks that a small transformer of kpkg's layers trains with PyTorch's loss curve.
 
-In bfloat16 autocast and without, eager and compiled.
+Covers float32 and bfloat16 autocast, eager and compiled.
 
-The 200 steps and CUDA graphs are test/device/train.py's on a GPU; here are a few of the same steps.
+Runs a few steps only; test/device/train.py runs 200 steps and CUDA graphs on a GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

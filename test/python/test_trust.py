@@ -1,4 +1,4 @@
-"""Which packages `kpkg.load` opens: its arguments `policy` and `lock`.
+"""Tests which packages `kpkg.load` opens with its arguments `policy` and `lock`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """sample.kpkg, signed.kpkg, release.pub and kpkg.lock, which has the signed one."""
+    """Returns a folder with sample.kpkg, signed.kpkg, release.pub and kpkg.lock, which lists the signed package."""
     folder = tmp_path_factory.mktemp("trust")
     (folder / "sample.kpkg").write_bytes(SAMPLE.read_bytes())
     run("keygen", folder / "release")
@@ -51,7 +51,7 @@ def test_locks(folder):
     with pytest.raises(OSError, match=r"missing.lock"):
         kpkg.load(folder / "signed.kpkg", lock=folder / "missing.lock")
 
-    # What is unpickled is trusted as what was pickled.
+    # Unpickling applies the trust of the pickled library.
     pickled = pickle.dumps(library)
     assert len(pickle.loads(pickled)) == len(library)
     (folder / "signed.kpkg").write_bytes(SAMPLE.read_bytes())

@@ -1,4 +1,4 @@
-"""Runs the digits tutorial from end to end, and holds its page to its files.
+"""Runs the digits tutorial from end to end, and checks that its page matches its files.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

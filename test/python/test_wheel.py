@@ -1,4 +1,4 @@
-"""The wheel: installed where there is no compiler, it loads, finds its own packages, and runs with PyTorch.
+"""Checks that the wheel loads without a compiler, finds its own packages, and runs with PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -38,7 +38,7 @@ print(compiler.compilations, compiler.command)
 
 
 def install(folder, *arguments):
-    """The folder that a wheel made so is installed into."""
+    """Builds a wheel and returns the folder into which it is installed."""
     made = subprocess.run(
         [sys.executable, ROOT / "tools" / "wheel", folder, "--build", BUILD, *arguments], capture_output=True, text=True
     )
@@ -70,7 +70,7 @@ def site(packages, tmp_path_factory):
 
 
 def run(site, *arguments):
-    """In an environment with nothing but the installation: no compiler, no build tree."""
+    """Runs in an environment with nothing but the installation: no compiler, no build tree."""
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
@@ -106,7 +106,7 @@ def is_static():
 
 
 def test_command_of_the_wheel_compiles(tmp_path):
-    """With the command in it, a machine without compilers compiles kernels: nothing else is on its PATH."""
+    """The wheel's command compiles kernels on a machine without compilers: its PATH is otherwise empty."""
     if not is_static():
         pytest.skip("this build's command needs LLVM's libraries")
     site = install(tmp_path, "--command", COMMAND)

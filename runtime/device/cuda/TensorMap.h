@@ -56,8 +56,8 @@ private:
   int32_t bits;
 };
 
-/// Tensor maps of one shape. The driver creates the first map; those for other addresses are copies of it. Any number
-/// of threads may use it.
+/// Tensor maps of one shape. The driver creates the first map; maps for other addresses are copies of it. Any number of
+/// threads may use it.
 class TensorMaps {
 public:
   explicit TensorMaps(const TensorMapShape &shape);

@@ -44,7 +44,7 @@ typedef struct KpkgGpuReport {
   int32_t failed;
   /// Number of print messages without space.
   uint32_t lost;
-  /// Words that prints have requested, including those without space.
+  /// Words that prints have requested, including words that did not fit.
   uint64_t used;
   /// Size of `messages` in words.
   uint64_t capacity;

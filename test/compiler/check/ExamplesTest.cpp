@@ -36,7 +36,7 @@ Checked check(const std::string &source) {
   return result;
 }
 
-/// The blocks of a Markdown text that are fenced as `fence`.
+/// Returns the blocks of a Markdown text that are fenced as `fence`.
 std::vector<std::string> blocks(const std::string &page, const std::string &fence) {
   std::vector<std::string> found;
   std::istringstream in(page);
@@ -80,7 +80,7 @@ TEST(Defines, SetConstantsOfRootModules) {
   EXPECT_EQ(codes({{"N", "7"}, {"T", "bfloat16"}, {"M", "7"}}), "K0210 ");
 }
 
-/// What is behind an error is checked too, and may leave a function whose rest is checked as well.
+/// The code after an error is checked too, also if the error leaves a function without a return.
 TEST(Errors, ReturnsBehindThem) {
   const std::string head = "comptime NAMES = [\"relu\"]\n\ndef number(name: String, n: Int) raises -> Int:\n";
   const std::string op =
@@ -109,7 +109,7 @@ TEST(Ops, HaveLimits) {
 
 TEST(Ranges, OfSumsThatUseAValueTwice) {
   std::string text = "@register.op(\"a::b\")\ndef b(x: Tensor, n: Int) raises -> Tensor:\n    var m = n\n";
-  for (int i = 0; i < 64; ++i) // each asks for the one before twice: 2^64 questions without a memory
+  for (int i = 0; i < 64; ++i) // each value asks twice for the previous one: 2^64 queries without memoisation
     text += "    m = m + m\n";
   EXPECT_TRUE(check(text + "    if m > 3:\n        raise Error(\"large\")\n    return x.contiguous()\n").codes.empty());
 }
@@ -137,7 +137,7 @@ TEST(Arguments, GivenByPositionAreNotGivenByNameAgain) {
 
 TEST(Catalogue, WrongExamplesGiveTheirCode) {
   for (const KindInfo &kind : allKinds()) {
-    // Those of the parser are tested there.
+    // The parser's tests cover its codes.
     if (kind.severity == Severity::Note || kind.code.substr(0, 3) == "K01")
       continue;
     for (const std::string &example : blocks(std::string(explanation(kind.id)), "k wrong")) {
@@ -158,7 +158,7 @@ TEST(Catalogue, RightExamplesAreRight) {
   }
 }
 
-/// Every error has an example that provokes it; what no readable source can show has a test elsewhere.
+/// Every error has an example that provokes it; errors without a readable example have a test elsewhere.
 TEST(Catalogue, EachKindIsProvoked) {
   const std::map<DiagnosticId, std::string> exceptions = {
       {DiagnosticId::CannotReadFile, "about the file system: SourceTest"},

@@ -1,4 +1,4 @@
-// Tests of the PTX side: LLVM dialect to PTX, ptxas and its report, the cache.
+// Tests the PTX side: LLVM dialect to PTX, ptxas and its report, and the cache.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptxas.h"
 #include "compiler/codegen/nvptx/CodeCache.h"
@@ -57,7 +57,7 @@ TEST_F(PtxTest, SynchronisingAssemblyIsConvergent) {
   ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
   size_t call = text->find("barrier.cta.sync.aligned");
   ASSERT_NE(call, std::string::npos);
-  // The call's attribute group is the only one with the attribute.
+  // Only the attribute group of the call has the attribute.
   EXPECT_THAT(text->substr(call), HasSubstr("convergent"));
 }
 

@@ -1,4 +1,4 @@
-// Tests of the diagnostic engine and the list of kinds.
+// Tests the diagnostic engine and the list of kinds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Diagnostics.h"
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests of what a wrong name was probably meant to be.
+// Tests suggestions for misspelt names.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/NearestName.h"
 #include <gtest/gtest.h>

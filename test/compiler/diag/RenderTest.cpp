@@ -1,4 +1,4 @@
-// Tests of the text and JSON forms of diagnostics.
+// Tests the text and JSON forms of diagnostics.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What would end the compiler's process is a message.
+// Checks that failures that would end the compiler's process become messages.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Guard.h"
 #include "llvm/Support/Error.h"

@@ -1,4 +1,4 @@
-// Tests of source files and positions.
+// Tests source files and positions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/source/Source.h"
 #include <filesystem>
@@ -15,9 +15,9 @@ TEST(Source, CountsLinesAndCodePoints) {
     return std::pair(place.line, place.column);
   };
   EXPECT_EQ(at(0), std::pair(1u, 1u));
-  EXPECT_EQ(at(2), std::pair(1u, 3u)); // the line end belongs to its line
+  EXPECT_EQ(at(2), std::pair(1u, 3u)); // a newline belongs to the line that it ends
   EXPECT_EQ(at(3), std::pair(2u, 1u));
-  EXPECT_EQ(at(7), std::pair(2u, 3u)); // γ: two characters of two bytes before it
+  EXPECT_EQ(at(7), std::pair(2u, 3u)); // two characters of two bytes precede γ
   EXPECT_EQ(at(1000), std::pair(4u, 5u));
   EXPECT_EQ(file.line(2), "αβγ = 1");
   EXPECT_EQ(file.line(3), "");

@@ -1,4 +1,4 @@
-// Tests of the parser: golden files, the catalogue's examples, limits, and sources that are not sources.
+// Tests the parser: golden files, the catalogue's examples, limits, and input that is not source text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/ast/Print.h"
 #include "compiler/diag/Render.h"
@@ -22,7 +22,7 @@ std::string readFile(const std::filesystem::path &path) {
   return out.str();
 }
 
-/// The codes that parsing a text reports.
+/// Returns the codes that parsing a text reports.
 std::vector<std::string> codesOf(std::string text) {
   SourceManager sources;
   DiagnosticEngine diags;
@@ -62,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Files, SyntaxGolden,
                          testing::ValuesIn(test::goldenFiles(root / "test/compiler/syntax/golden")),
                          [](const auto &param) { return test::goldenName(param.param); });
 
-/// Each section of docs/diagnostics.md about syntax shows a mistake in a block "k wrong" that gives its code, and
-/// only it, and the corrected source in a block "k".
+/// Each section of docs/diagnostics.md about syntax has a block "k wrong" with a mistake that yields only its code. A
+/// block "k" shows the corrected source.
 TEST(Catalogue, ExamplesOfSyntaxErrorsGiveTheirCode) {
   for (const KindInfo &kind : allKinds()) {
     if (kind.severity == Severity::Note || kind.code.substr(0, 3) != "K01")
@@ -81,7 +81,7 @@ TEST(Catalogue, ExamplesOfSyntaxErrorsGiveTheirCode) {
       EXPECT_EQ(codesOf(wrong), Codes{std::string(kind.code)}) << kind.code << "\n" << errorsOf(wrong);
     if (!right.empty())
       EXPECT_EQ(codesOf(right), Codes{}) << kind.code << "\n" << errorsOf(right);
-    // What no readable example can show is provoked in the tests below.
+    // The tests below provoke the errors that have no readable example.
     bool isLimit = kind.id == DiagnosticId::TooManyTokens || kind.id == DiagnosticId::NestingTooDeep;
     EXPECT_EQ(wrong.empty(), isLimit) << kind.code << " needs an example";
   }
@@ -187,7 +187,7 @@ TEST(Text, LineEndsOfAllSystems) {
   EXPECT_EQ(codesOf(std::string("def f():\n    \0pass\n", 18)), Codes{"K0101"});
 }
 
-/// A guard against prediction creeping into the grammar, not a benchmark.
+/// Guards against prediction creeping into the grammar; this is not a benchmark.
 TEST(Timing, ParseThreeHundredLines) {
   std::string text = readFile(root / "kernels_src/softmax/softmax.k");
   while (std::count(text.begin(), text.end(), '\n') < 300)

@@ -1,6 +1,6 @@
 """The checks of torch_ways.py, listed by each module as `CHECKS`.
 
-A check is a function that raises where something does not hold.
+A check is a function that raises if its property does not hold.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-OPTIONS = argparse.Namespace()  # of the command line, which torch_ways.py reads
-FIGURES: dict[str, Any] = {}  # of other scripts, by their names
+OPTIONS = argparse.Namespace()  # the command line's, filled by torch_ways.py
+FIGURES: dict[str, Any] = {}  # results of other scripts, by their names
 
 
 def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

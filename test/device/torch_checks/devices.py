@@ -1,4 +1,4 @@
-"""Several GPUs in one process, and DTensor over as many processes.
+"""Checks several GPUs in one process, and DTensor over as many processes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,9 +17,9 @@ from torch.testing import assert_close
 
 
 def several_gpus() -> str:
-    """Results and gradients on each, whatever the current device is.
+    """Checks results and gradients on each GPU, whatever the current device is.
 
-    At once from threads, too. A call over two of them is refused.
+    Also runs them at once from threads. A call with tensors of two GPUs is refused.
     """
     count = torch.cuda.device_count()
     failures: list[str] = []
@@ -34,7 +34,7 @@ def several_gpus() -> str:
                 expected = torch.nn.functional.layer_norm(x, [64]).softmax(-1)
                 assert_close(y, expected)
                 assert_close(found, torch.autograd.grad(expected.square().sum(), x)[0], atol=1e-4, rtol=1e-3)
-        except Exception as error:  # any way to fail is a finding
+        except Exception as error:  # any failure is a finding
             failures.append(f"cuda:{index}: {type(error).__name__}: {error}")
 
     for index in range(count):
@@ -59,13 +59,13 @@ def several_gpus() -> str:
 
 
 def two_gpus_in_one_program(first: torch.device, second: torch.device) -> None:
-    """Uses `second` while `first` is current; mixtures of both are refused.
+    """Uses `second` while `first` is current; calls that mix both are refused.
 
-    Calls, streams and profiles, tensors that go to and fro, gradients through both.
+    Covers calls, streams and profiles, tensors copied back and forth, and gradients through both.
     """
     torch.cuda.set_device(first)
     x = torch.randn(64, 256, device=first).requires_grad_()
-    y = torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [256]).to(second))  # half of the model on either
+    y = torch.ops.kpkg.softmax(torch.ops.kpkg.layer_norm(x, [256]).to(second))  # each GPU runs half of the model
     z = torch.ops.kpkg.gelu(y.to(first))
     expected = torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, [256]).softmax(-1))
     assert y.device == second and z.device == first
@@ -102,7 +102,7 @@ def two_gpus_in_one_program(first: torch.device, second: torch.device) -> None:
 
 
 def sharded_tensors() -> str:
-    """DTensor over all GPUs by NCCL; over one where there is no other."""
+    """Checks DTensor over all GPUs with NCCL; over one if there is no other."""
     count = torch.cuda.device_count()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

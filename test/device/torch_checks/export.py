@@ -1,4 +1,4 @@
-"""A program that AOTInductor exports, loaded in a process of its own.
+"""Checks a program that AOTInductor exports and a process of its own loads.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,10 +19,11 @@ from torch_checks import randn
 
 
 def shared_compiler(folder: Path) -> dict[str, Any]:
-    """Settings of Inductor for a compiler that links C++'s shared library.
+    """Returns settings of Inductor with which the compiler links the shared C++ library.
 
-    Where only the static one is installed, programs of AOTInductor hold a copy of their own, and crash when they are
-    loaded beside PyTorch's: those without any op of kpkg too. The copy that PyTorch has loaded is put before it then.
+    Where only the static library is installed, AOTInductor's programs hold a copy of their own. Such programs crash
+    when loaded beside PyTorch's library, even without any kpkg op. In this case, the library that PyTorch has loaded
+    comes first in the search path.
     """
     compiler, program = os.environ.get("CXX", "g++"), folder / "program.so"
     (folder / "program.cpp").write_text("#include <iostream>\nvoid f() { std::cout << 1; }\n")
@@ -40,7 +41,7 @@ def shared_compiler(folder: Path) -> dict[str, Any]:
 
 
 def aot_inductor() -> str:
-    """A model with kpkg's ops as a package of AOTInductor, with a dynamic dimension, run in a process of its own."""
+    """Packages a model with kpkg's ops and a dynamic dimension by AOTInductor, and runs it in a process of its own."""
 
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -51,7 +52,7 @@ def aot_inductor() -> str:
         program = torch.export.export(
             Model(), (randn(8, 64), randn(64, 32)), dynamic_shapes={"x": {0: rows}, "w": None}
         )
-        # Both make the compilation by the host's compiler shorter, which is nearly all of the time here.
+        # Both shorten the host compilation, which takes nearly all of the time here.
         configs = {
             "aot_inductor.compile_wrapper_opt_level": "O0",
             "aot_inductor.precompile_headers": False,

@@ -1,4 +1,4 @@
-"""torch.compile, opcheck, autograd, autocast and torch.func.
+"""Checks torch.compile, opcheck, autograd, autocast and torch.func.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -78,7 +78,7 @@ def autocast() -> None:
 
 
 def transforms() -> None:
-    """torch.func and forward mode; first derivatives by the package, without a fallback."""
+    """Checks torch.func and forward mode; the package computes first derivatives without a fallback."""
     x, F = randn(5, 70), torch.func
     for transform in (
         lambda f: F.grad(lambda x: f(x).square().sum())(x),

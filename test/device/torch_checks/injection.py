@@ -1,4 +1,4 @@
-"""Models whose layers kpkg.inject replaces.
+"""Checks models whose layers kpkg.inject replaces.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

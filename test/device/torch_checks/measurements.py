@@ -1,4 +1,4 @@
-"""Training, host time and profiles, whose figures go into the record.
+"""Measures training, host time and profiles; the figures go into the record.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ from torch_checks import FIGURES, OPTIONS, randn
 
 
 def by_script(name: str, *arguments: str) -> Any:
-    """What a script of test/device writes to --out; fails where it does."""
+    """Returns the JSON that a script of test/device writes to --out; fails if the script fails."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
         done = subprocess.run(
@@ -33,7 +33,7 @@ def by_script(name: str, *arguments: str) -> Any:
 
 
 def training() -> str:
-    """200 steps on real text: eager, compiled, graph replay."""
+    """Trains 200 steps on real text: eager, compiled, and with graph replay."""
     return str(by_script("train.py", "--steps", str(OPTIONS.steps)))
 
 
@@ -42,9 +42,9 @@ def host_time() -> str:
 
 
 def profile() -> str:
-    """Times of the same calls by CUPTI, by events and by PyTorch's profiler.
+    """Compares times of the same calls by CUPTI, by events and by PyTorch's profiler.
 
-    Each in a process of its own: the last keeps CUPTI for itself.
+    Each runs in a process of its own, because PyTorch's profiler keeps CUPTI for itself.
     """
     found = {}
     for way in ("cupti", "events", "torch"):

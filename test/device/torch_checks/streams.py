@@ -1,4 +1,4 @@
-"""CUDA graphs, streams and threads.
+"""Checks CUDA graphs, streams and threads.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ from torch_checks import OPTIONS, randn
 
 
 def graph_capture_and_replay() -> Any:
-    """With a pool of its own, and one that two graphs share; results follow the inputs."""
+    """Captures graphs with a private pool and with a pool that two graphs share; results follow the inputs."""
     x, w = randn(64, 256, dtype=torch.bfloat16), randn(256, dtype=torch.bfloat16)
     for op in (kpkg.ops.softmax, kpkg.ops.layer_norm, kpkg.ops.gemm):
         op.op._library.prewarm("cuda")
@@ -82,7 +82,7 @@ def side_streams() -> None:
 
 
 def threads_and_streams() -> str:
-    """8 threads, each on 4 streams of its own, mixed ops and shapes: right, and memory flat."""
+    """Checks results and constant memory use of 8 threads, each with 4 streams, mixed ops and shapes."""
     shapes = [(3, 17), (64, 256), (128, 1000), (5, 4096), (1, 1), (33, 64)]
     inputs = {shape: randn(*shape) for shape in shapes}
     expected = {
@@ -108,7 +108,7 @@ def threads_and_streams() -> str:
                         failures.append(f"thread {seed}, call {i}, {shape}")
             for stream in streams:
                 stream.synchronize()
-        except Exception as error:  # any way to fail is a finding
+        except Exception as error:  # any failure is a finding
             failures.append(f"thread {seed}: {type(error).__name__}: {error}")
 
     def run(calls: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""PyTorch's OpInfo samples of each op that kpkg covers, on any device, against PyTorch's op in float64.
+"""Compares each op that kpkg covers with PyTorch's op in float64 on OpInfo samples, on any device.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

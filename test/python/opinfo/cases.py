@@ -1,4 +1,4 @@
-"""The ops that have samples: OpInfo's name, kpkg's implementation, and how large an error may be.
+"""Lists the ops that have samples: OpInfo's name, kpkg's implementation, and the error bound.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,9 +14,9 @@ from opinfo import elementwise, norms, products, windows
 
 @dataclass(frozen=True)
 class Case:
-    """`info` is the name in PyTorch's database.
+    """An op with its error bound; `info` is the name in PyTorch's database.
 
-    `sums`: what cancels in a result is as large as the op of absolute values.
+    `sums`: the result may suffer from cancellation; the op of absolute values bounds the cancelled terms.
     `rounds_between`: PyTorch's and kpkg's intermediate values have the dtype of the results.
     """
 
@@ -24,7 +24,7 @@ class Case:
     run: Callable[..., Any]
     sums: bool = False
     rounds_between: bool = False
-    #: Round-offs of the accumulator that a result may be away, times what cancels in it.
+    #: Allowed error in round-offs of the accumulator, relative to the magnitude of the cancelled terms.
     accumulation: float = 32.0
 
 

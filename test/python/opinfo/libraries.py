@@ -1,6 +1,6 @@
-"""The packages that PyTorch's own signatures are computed with.
+"""Opens the packages that compute the ops with PyTorch's own signatures.
 
-`KPKG_ADAPTER_PACKAGES` names their folder (default: those that the tests build).
+`KPKG_ADAPTER_PACKAGES` names their folder; the default is the folder that the tests build.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ import kpkg  # noqa: E402
 
 
 class LeftToPyTorch(NotImplementedError):
-    """A call that kpkg's op is not made for. Nothing else that an op raises counts as that."""
+    """Raised for a call that kpkg's op does not support; any other exception of an op is a failure."""
 
 
 @functools.cache

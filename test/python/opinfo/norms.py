@@ -1,6 +1,6 @@
 """Softmax, norms and losses with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
+The functions refuse the arguments that PyTorch refuses; they raise LeftToPyTorch for calls that kpkg does not support.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -39,7 +39,7 @@ def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     out, mean, rstd = library("norm").native_layer_norm(input, list(normalized_shape), weight, bias, eps)
-    if input.device.type == "cpu":  # there PyTorch rounds the statistics to the input's dtype
+    if input.device.type == "cpu":  # PyTorch rounds the statistics to the input's dtype on CPUs
         mean, rstd = mean.to(input.dtype), rstd.to(input.dtype)
     return out, mean, rstd
 

@@ -1,6 +1,6 @@
 """Matrix products and attention with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
+The functions refuse the arguments that PyTorch refuses; they raise LeftToPyTorch for calls that kpkg does not support.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,4 +1,4 @@
-"""Runs an op on its samples: contiguous and not, each compared with PyTorch's op in float64.
+"""Runs an op on its contiguous and non-contiguous samples, and compares each with PyTorch's op in float64.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from opinfo.cases import CASES, Case
 from opinfo.libraries import LeftToPyTorch
 
-if "expecttest" not in sys.modules:  # imported, but not used, by the samples' module
+if "expecttest" not in sys.modules:  # the samples' module imports it without using it
     stand_in: Any = types.ModuleType("expecttest")
     stand_in.TestCase = type("TestCase", (), {})
     stand_in.assert_expected_inline = None
@@ -27,15 +27,15 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-# Of an op with more samples than this, evenly chosen ones: the pools have thousands.
+# Limit of samples per op, chosen evenly: the poolings have thousands.
 MOST = 60
-# What PyTorch says of an argument that it does not take; other errors are defects.
+# Errors of PyTorch for unsupported arguments; other errors are defects.
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError)
 
 
 @dataclass
 class Counts:
-    """Calls of one op: those compared, those that kpkg leaves to PyTorch with the reasons, and what is wrong."""
+    """Counts the calls of one op that passed, calls left to PyTorch with the reasons, and failures."""
 
     passed: int = 0
     unsupported: dict[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def _in_float64(value: Any) -> Any:
 
 
 def _absolute(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The call with absolute values of its floating-point tensors and factors."""
+    """Returns the call with absolute values of its floating-point tensors and factors."""
 
     def one(value: Any) -> Any:
         return value.abs() if isinstance(value, Tensor) and value.is_floating_point() else value
@@ -64,7 +64,7 @@ def _absolute(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any],
 
 
 def _error(case: Case, result: Tensor, reference: Tensor, magnitude: Tensor) -> str | None:
-    """What is wrong with a result, if anything."""
+    """Describes what is wrong with a result; returns None if nothing is."""
     if result.shape != reference.shape:
         return f"shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
     if result.numel() == 0:
@@ -75,7 +75,8 @@ def _error(case: Case, result: Tensor, reference: Tensor, magnitude: Tensor) -> 
     allowed = (
         2 * reference.abs() + (magnitude if case.rounds_between else 0.0)
     ) * unit + case.accumulation * 2.0**-24 * magnitude.abs()
-    # Statistics that PyTorch rounds and results near zero: two units of the coarser type at the result's own size.
+    # Covers statistics that PyTorch rounds, and results near zero: two units of the coarser type at the result's own
+    # size.
     finite = reference[torch.isfinite(reference)]
     allowed = (
         allowed
@@ -86,7 +87,7 @@ def _error(case: Case, result: Tensor, reference: Tensor, magnitude: Tensor) -> 
     same = (value == reference) | (torch.isnan(value) & torch.isnan(reference))
     difference = (value - reference).abs()
     good = same | (difference <= allowed)
-    # A number beyond the type's range is an infinity.
+    # A number beyond the type's range becomes an infinity.
     good = good | (reference.abs() > torch.finfo(result.dtype).max * (1 - unit)) & torch.isinf(value) & (
         value.sign() == reference.sign()
     )
@@ -96,7 +97,7 @@ def _error(case: Case, result: Tensor, reference: Tensor, magnitude: Tensor) -> 
 def _dtypes(
     info: Any, args: tuple[Any, ...], kwargs: dict[str, Any], references: tuple[Tensor, ...]
 ) -> list[torch.dtype]:
-    """What PyTorch's results are of; where it does not have the op for the dtype, the arguments'."""
+    """Returns the dtypes of PyTorch's results, or the arguments' dtype if PyTorch lacks the op for it."""
     try:
         return [result.dtype for result in as_tuple(info.op(*args, **kwargs))]
     except NotImplementedError:
@@ -125,7 +126,7 @@ def _check(case: Case, info: Any, sample: Any) -> str | None:
 
 
 def run(name: str, dtype: torch.dtype, device: str) -> Counts:
-    """Every sample of the op in the dtype on the device."""
+    """Runs every sample of the op in the dtype on the device."""
     case, counts = CASES[name], Counts()
     for info in _infos(case):
         found = list(info.sample_inputs(device, dtype, requires_grad=False))
@@ -138,7 +139,7 @@ def run(name: str, dtype: torch.dtype, device: str) -> Counts:
                 except LeftToPyTorch as reason:
                     counts.unsupported[str(reason)] = counts.unsupported.get(str(reason), 0) + 1
                     continue
-                except Exception as trouble:  # any way to fail is a line of the report
+                except Exception as trouble:  # any failure becomes a line of the report
                     error = f"{type(trouble).__name__}: {str(trouble)[:300]}"
                 if error is None:
                     counts.passed += 1
@@ -157,7 +158,7 @@ def _shapes(sample: Any) -> str:
 
 
 def accepted_errors(name: str, device: str) -> Iterator[str]:
-    """The error inputs of the op that are not refused."""
+    """Yields the error inputs that the op accepts."""
     case = CASES[name]
     for info in _infos(case):
         for error in info.error_inputs(device) if info.error_inputs_func else ():

@@ -1,6 +1,6 @@
-"""Convolutions and pools with PyTorch's signatures, computed by kpkg.
+"""Convolutions and poolings with PyTorch's signatures, computed by kpkg.
 
-The functions refuse what PyTorch refuses; LeftToPyTorch is for what kpkg is not made for.
+The functions refuse the arguments that PyTorch refuses; they raise LeftToPyTorch for calls that kpkg does not support.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

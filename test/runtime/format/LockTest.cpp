@@ -1,4 +1,4 @@
-// Lock files: what they say, what they refuse, and texts that are no locks.
+// Tests lock files: contents, refused packages, and invalid texts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Lock.h"
 #include "runtime/format/KeyFiles.h"
@@ -22,7 +22,7 @@ Reader named(const std::string &bytes, const std::string &name) {
   return std::move(Reader::fromMemory(bytes, name).value());
 }
 
-/// The lock of a text that Lock::text() wrote.
+/// Parses the text of Lock::text() again.
 Lock reread(const Lock &lock) { return Lock::parse(lock.text(), "kpkg.lock").value(); }
 
 } // namespace
@@ -37,7 +37,7 @@ TEST(Lock, HoldsTheFileByNameAndDigest) {
   auto unknown = lock.check(named(bytes, "b.kpkg"));
   EXPECT_EQ(unknown.error().status, KPKG_ERROR_TRUST);
   EXPECT_EQ(unknown.error().message, "'b.kpkg' is not trusted: the lock 'kpkg.lock' does not have it");
-  // Any byte, in sections that are not read too.
+  // Any byte counts, also in sections that are not read.
   std::string changed = bytes;
   changed.back() ^= 1;
   EXPECT_THAT(lock.check(named(changed, "a.kpkg")).error().message, HasSubstr("has another file: SHA-256 "));

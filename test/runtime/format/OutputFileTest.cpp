@@ -1,4 +1,4 @@
-// What is written is there whole or not at all, whatever the output is.
+// Checks that a file is written completely or not at all, for any kind of output.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 
@@ -51,7 +51,7 @@ TEST_F(OutputFile, IsReplacedWhole) {
   EXPECT_EQ(std::filesystem::status(at("private")).permissions(), std::filesystem::perms(0640));
 }
 
-/// A limit on the size of files fails like a disk that is full after so many bytes.
+/// A limit on the file size fails like a full disk.
 TEST_F(OutputFile, AFullDiskLeavesTheOldFile) {
   std::string old = "what was there";
   ASSERT_TRUE(writeFile(at("a"), old));

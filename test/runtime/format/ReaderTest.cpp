@@ -1,5 +1,4 @@
-// The container: what is written is read back, bytes are the same each time, and every malformed file is refused with
-// its cause.
+// Tests the container: round trips, deterministic bytes, and malformed files, which are refused with a cause.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Reader.h"
 #include "runtime/format/OutputFile.h"
@@ -63,7 +62,7 @@ TEST(Reader, IsNotHarmedByFilesThatShrinkOrChange) {
 }
 
 TEST(Reader, TakesLongLists) {
-  // With a cost that grows with the square of the length, this takes minutes.
+  // With quadratic cost, this would take minutes.
   nlohmann::json manifest = manifestOf(validPackage());
   manifest["extra"] = nlohmann::json::array();
   for (int i = 0; i < 200000; ++i)
@@ -100,7 +99,7 @@ TEST(Reader, SkipsUnknownOptionalKinds) {
 }
 
 TEST(Reader, DoesNotFindSignatures) {
-  // They lie outside of what is signed: whoever adds one could replace what a package has under its name.
+  // Signatures are not signed themselves: an attacker could add one that replaces a section of the same name.
   Writer writer;
   ASSERT_TRUE(writer.add("tuning", "signature", std::string(96, 's'), Compression::None, /*required=*/false));
   std::string bytes = writer.finish(nlohmann::json::object()).value();

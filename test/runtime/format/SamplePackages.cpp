@@ -1,4 +1,4 @@
-// A small valid package, and every way in which a file is no package, with what the reader has to say.
+// Makes a small valid package, and malformed packages with the reader's error for each.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/format/SamplePackages.h"
 
@@ -49,7 +49,7 @@ std::string assemble(const std::string &manifest, const std::string &data) {
   return bytes + data;
 }
 
-/// Packages with one thing wrong in an entry of `sections`.
+/// Adds packages with one error in an entry of `sections`.
 static void
 addMalformedSections(const std::function<void(std::string, std::string, std::function<void(json &)>)> &section) {
   section("name-control", "has no proper `name`", [](json &entry) { entry["name"] = "a\nb"; });

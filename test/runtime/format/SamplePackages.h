@@ -1,4 +1,4 @@
-// A small valid package, and every way in which a file is no package, with what the reader has to say.
+// Provides a small valid package, and malformed packages with the reader's error for each.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_RUNTIME_FORMAT_SAMPLEPACKAGES_H
 #define KPKG_TEST_RUNTIME_FORMAT_SAMPLEPACKAGES_H
@@ -10,13 +10,13 @@
 
 namespace kpkg::test {
 
-/// Two sections: "docs/a" stored as it is, "docs/b" with zstd.
+/// Returns a package with two sections: "docs/a" stored uncompressed, "docs/b" with zstd.
 std::string validPackage();
 
-/// A file with this manifest text and these bytes after it (padding included); header and its digest are right.
+/// Returns a file with this manifest text and these bytes after it, padding included, and a valid header and digest.
 std::string assemble(const std::string &manifest, const std::string &data);
 
-/// The manifest and the data of a file that the reader accepts.
+/// Return the manifest and the data of a file that the reader accepts.
 nlohmann::json manifestOf(const std::string &package);
 std::string dataOf(const std::string &package);
 
@@ -24,10 +24,10 @@ struct Malformed {
   /// File name in the corpus.
   std::string name;
   std::string bytes;
-  /// Part of the refusal.
+  /// Part of the error message.
   std::string message;
 };
-/// Files that open() refuses.
+/// Returns files that open() refuses.
 std::vector<Malformed> malformedPackages();
 
 } // namespace kpkg::test

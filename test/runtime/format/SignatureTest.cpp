@@ -1,4 +1,4 @@
-// Signatures: what they cover, byte by byte, and the files that hold keys.
+// Tests signatures: which bytes they cover, and key files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "runtime/format/Rewrite.h"
@@ -24,7 +24,7 @@ const format::SecretKey key = format::secretKeyFromSeed({1, 2, 3}), other = form
 
 Reader openValid(const std::string &bytes) { return std::move(Reader::fromMemory(bytes, "sample").value()); }
 
-/// Everything that kpkg verify --signed-by checks before it loads code; empty: the package is trusted.
+/// Runs all checks of kpkg verify --signed-by that precede loading code; empty if the package is trusted.
 std::string refusal(const std::string &bytes) {
   auto reader = Reader::fromMemory(bytes, "sample");
   if (!reader)
@@ -35,7 +35,7 @@ std::string refusal(const std::string &bytes) {
   return status ? "" : status.error().message;
 }
 
-/// Small, with tables of several entries and a section that is compressed.
+/// Returns a small package with tables of several entries and a compressed section.
 std::string signedPackage() {
   Writer writer;
   writer.add("plan/a", "plan", "program", Compression::None).value();
@@ -47,7 +47,7 @@ std::string signedPackage() {
   return writer.finish(manifest, &key).value();
 }
 
-/// The cause that a changed byte of the file has to be refused by.
+/// Returns the cause with which a changed byte of the file must be refused.
 std::string causeAt(size_t offset, const Reader &reader, size_t dataStart) {
   size_t manifestEnd = format::headerBytes + reader.manifestText().size();
   if (offset < 8)
@@ -59,7 +59,7 @@ std::string causeAt(size_t offset, const Reader &reader, size_t dataStart) {
   if (offset < 16 || (offset >= 24 && offset < 32))
     return "reserved bytes of the header are not zero";
   if (offset < 24)
-    return "its manifest"; // is too long, or damaged: other bytes count to it
+    return "its manifest"; // it is too long or damaged, because its bounds changed
   if (offset < manifestEnd)
     return "its manifest is damaged";
   for (const format::Section &section : reader.sections()) {
@@ -106,7 +106,7 @@ TEST(Signature, FindsEveryChangedByte) {
 }
 
 TEST(Signature, FindsChangesWhoseDigestsAreRight) {
-  // Whoever changes a package on purpose makes the digests fit.
+  // An attacker who changes a package makes the digests match.
   const std::string bytes = signedPackage(), data = dataOf(bytes);
   const json manifest = manifestOf(bytes);
   const std::string text = manifest.dump(), message = format::signedMessage(manifest).value();
@@ -116,7 +116,7 @@ TEST(Signature, FindsChangesWhoseDigestsAreRight) {
       changed[offset] = char(changed[offset] ^ flip);
       std::string file = assemble(changed, data);
       auto reader = Reader::fromMemory(file, "sample");
-      // What the entry of the signature's own section says is not signed, and nothing reads it.
+      // The entry of the signature's own section is not signed, and nothing reads it.
       if (reader && format::signedMessage(reader->manifest()).value() == message)
         EXPECT_EQ(reader->find("signature"), nullptr);
       else
@@ -175,7 +175,7 @@ TEST(Signature, SeveralSignersStay) {
   Reader reader = openValid(both);
   EXPECT_TRUE(reader.checkSignature({format::publicKey(key)}));
   EXPECT_TRUE(reader.checkSignature({format::publicKey(other)}));
-  // Again by the same key: the same signatures, in another order.
+  // A second signature by the same key gives the same signatures in another order.
   Reader again = openValid(format::withSignature(reader, key).value());
   ASSERT_EQ(again.signers().value().size(), 2u);
   EXPECT_EQ(again.signers().value()[1].key, format::publicKey(key));
@@ -209,7 +209,7 @@ TEST(KeyFiles, AreWrittenOnce) {
   EXPECT_EQ(format::readPublicKey(open).value(), format::publicKey(key));
   EXPECT_EQ(format::readPublicKey(format::keyText(format::publicKey(key))).value(), format::publicKey(key));
 
-  // Nothing is replaced, and of a pair nothing is left half.
+  // No file is replaced, and no pair is left incomplete.
   EXPECT_THAT(format::writeKeyFiles(name, other).error().message, HasSubstr("File exists; keys are never replaced"));
   std::filesystem::remove(open);
   EXPECT_THAT(format::writeKeyFiles(name, other).error().message, HasSubstr("kpkg-key-files-test.key'"));

@@ -1,10 +1,10 @@
-// A fallback of one's own: gemm by cuBLAS where no instance of the package can run it, by a plain loop on the host.
+// Shows a custom fallback: gemm by cuBLAS where no instance of the package can run it, or by a plain loop on the host.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   cublas_fallback gemm.kpkg
 //
-// cuBLAS is loaded at run time, so that the program builds and runs without it. Here every instance is ruled out, so
-// that the fallback has work.
+// cuBLAS is loaded at run time, so that the program builds and runs without it. The program excludes every instance, so
+// that the fallback is used.
 #include <kpkg/kpkg.hpp>
 
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// The three functions of cuBLAS that a product needs.
+/// The three cuBLAS functions that a matrix product needs.
 struct Cublas {
   int (*create)(void **handle) = nullptr;
   int (*setStream)(void *handle, void *stream) = nullptr;
@@ -37,7 +37,7 @@ struct Cublas {
 
 bool isDense(const kpkg_tensor &t) { return !t.strides || (t.strides[1] == 1 && t.strides[0] == t.shape[1]); }
 
-/// a @ b for dense float32 matrices: what this program needs of the op; anything else is refused with a message.
+/// Computes a @ b for dense float32 matrices; refuses all other calls with a message.
 kpkg_status multiply(kpkg_call &call) {
   const kpkg_tensor &a = *call.arguments[0].as.tensor, &b = *call.arguments[1].as.tensor;
   bool isPlain = call.arguments[2].as.real == 1.0 && !call.arguments[4].as.integer && !call.arguments[5].as.integer &&
@@ -61,7 +61,7 @@ kpkg_status multiply(kpkg_call &call) {
     static Cublas cublas;
     if (!cublas.handle)
       return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "cuBLAS cannot be loaded");
-    // cuBLAS counts columns first: it computes the transposed product of the transposed matrices, from the same memory.
+    // cuBLAS is column-major: it computes the transposed product of the transposed matrices, from the same memory.
     const float one = 1, zero = 0;
     constexpr int real32 = 0, compute32 = 68, standard = -1;
     cublas.setStream(cublas.handle, call.stream);

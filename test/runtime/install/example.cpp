@@ -1,4 +1,4 @@
-// The C++ example: opens a package, calls an op on memory of its own, prints how the call was resolved.
+// The C++ example: opens a package, calls an op on memory of its own, and prints how the call was resolved.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // [example.begin]
 #include <kpkg/kpkg.hpp>

@@ -1,8 +1,9 @@
-// Inference without Python: a small network on the GPU when there is one, else on the CPU. Nothing is compiled, and
-// after the first run nothing is loaded.
+// Runs a small network without Python, on the GPU if there is one, else on the CPU.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   inference PACKAGES      a folder with gemm.kpkg, elementwise.kpkg, norm.kpkg and softmax.kpkg
+//
+// Nothing is compiled, and nothing is loaded after the first run.
 #include <kpkg/kpkg.hpp>
 
 #include <cmath>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t batch = 4, inputs = 64, hidden = 128, classes = 10;
 
-/// Weights as a file would give them: here some fixed numbers.
+/// Returns fixed numbers in place of weights from a file.
 std::vector<float> numbers(int64_t count, float scale) {
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -34,7 +35,7 @@ public:
     return device.type == KPKG_DEVICE_CPU ? borrowed.to(kpkg::Cpu, {}).value() : borrowed.to(device, stream).value();
   }
 
-  /// [batch, inputs] to [batch, classes]; queues its work on the stream and returns.
+  /// Maps [batch, inputs] to [batch, classes]; queues its work on the stream and returns.
   kpkg::Tensor operator()(const kpkg::Tensor &x) const {
     auto h = gemm.call(stream, {x, up}, {{"transpose_b", true}, {"c", bias}}).value()[0];
     h = gelu.call(stream, {h}).value()[0];
@@ -67,7 +68,7 @@ int main(int count, char **arguments) {
   Network network(registry, device, stream);
   for (int run = 0; run < 2; ++run) {
     kpkg::Tensor x = network.place(numbers(batch * inputs, 1.0f + float(run)), {batch, inputs});
-    kpkg::Tensor y = network(x).to(kpkg::Cpu, stream).value(); // waits
+    kpkg::Tensor y = network(x).to(kpkg::Cpu, stream).value(); // waits for the stream
     for (int64_t row = 0; row < batch; ++row) {
       int64_t best = 0;
       double sum = 0;

@@ -1,4 +1,4 @@
-// Products by the names of PyTorch and BLAS, and an int where an op takes a list of them.
+// Calls matrix products by their PyTorch and BLAS names, and passes an int where an op takes a list.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //   products gemm.kpkg norm.kpkg

@@ -1,4 +1,4 @@
-// Objects that the loader refuses; which one is chosen with -D.
+// Objects that the loader refuses; -D selects one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #if defined(UNDEFINED)
 extern int missing(void);

@@ -1,8 +1,8 @@
-// Kernels as the compiler makes them, in C: what the runtime's tests load and run.
+// Kernels in C that mimic the compiler's output, for the runtime's tests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "../../../runtime/include/kpkg/kernel_abi.h"
 
-// y[r, :] = alpha * x[r, :], one row a block. Views of rank 2, last stride 1.
+// Computes y[r, :] = alpha * x[r, :], one row per block, for views of rank 2 with last stride 1.
 int32_t scale_rows(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   const int64_t *args = call->args;
   const float *x = (const float *)args[0];
@@ -17,7 +17,7 @@ int32_t scale_rows(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   return 0;
 }
 
-// The same for any strides.
+// Computes the same for any strides.
 int32_t scale_rows_any(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   const int64_t *args = call->args;
   const float *x = (const float *)args[0];
@@ -32,7 +32,7 @@ int32_t scale_rows_any(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   return 0;
 }
 
-// Persistent: y = block number of 8 elements, through scratch.
+// Persistent kernel: y[i] = i / 8, computed in blocks of 8 elements through scratch.
 int64_t number_tiles$tiles(const int64_t *args) { return (args[1] + 7) / 8; }
 int32_t number_tiles(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   int64_t *y = (int64_t *)call->args[0];
@@ -48,7 +48,7 @@ int32_t number_tiles(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   return 0;
 }
 
-// Fails assert 1 in block 3; prints each block's number with format 0.
+// Prints each block's number with format 0, and fails assert 1 in block 3.
 int32_t complain(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   for (int64_t block = begin; block < end; ++block) {
     uint64_t value = (uint64_t)block;
@@ -59,7 +59,7 @@ int32_t complain(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   return 0;
 }
 
-// x *= alpha, one row a block.
+// Computes x *= alpha, one row per block.
 int32_t scale_in_place(const KpkgCpuCall *call, int64_t begin, int64_t end) {
   const int64_t *args = call->args;
   float *x = (float *)args[0];

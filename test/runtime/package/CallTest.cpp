@@ -1,5 +1,4 @@
-// Calls through the C++ API: results, defaults, instances, copies, outputs, errors, counters.
-//
+// Tests calls through the C++ API: results, defaults, instances, copies, outputs, errors, counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -63,7 +62,7 @@ TEST_F(Call, TakesStridedTensors) {
   Tensor x = filled({3, 2});
   Tensor turned(x.data(), DType::Float32, {2, 3}, {1, 2}, Cpu, x.owner());
   Tensor y = std::move(op("scale").call({}, {turned}).value().front());
-  // empty_like keeps the order of the dimensions in memory.
+  // empty_like keeps the memory format.
   std::vector<float> row;
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 3; ++j)
@@ -276,7 +275,7 @@ TEST_F(Call, DlpackGoesInAndOut) {
     void *managed = x.toDlpack(versioned).value();
     x = Tensor();
     EXPECT_FALSE(memory.expired());
-    // The layouts of DLManagedTensor and DLManagedTensorVersioned, as DLPack 1.0 fixes them.
+    // The layouts of DLManagedTensor and DLManagedTensorVersioned, as DLPack 1.0 defines them.
     struct Unversioned {
       char dl_tensor[48];
       void *context;

@@ -1,4 +1,4 @@
-// Which instance a launch gets by its parameters, with few values that are indexed and with many that are not.
+// Tests which instance a launch gets by its parameters, with few values that are indexed and with many that are not.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -11,8 +11,9 @@ using namespace kpkg::package;
 using testing::HasSubstr;
 
 namespace {
-/// Kernel `k` with the parameters MODE, one of two texts, and N, of which instances have all multiples of 8 up to 8 *
-/// `sizes`, the greatest first.
+/// A kernel `k` with the parameters MODE, one of two texts, and N.
+///
+/// It has instances for all multiples of 8 up to 8 * GetParam(), the greatest first.
 class ChoiceAmong : public testing::TestWithParam<int> {
 protected:
   void SetUp() override {

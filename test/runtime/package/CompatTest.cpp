@@ -1,5 +1,4 @@
-// Files of earlier versions: each one in test/runtime/compat opens, verifies and gives the results it gave when it was
-// written.
+// Tests files of earlier versions in test/runtime/compat: each opens, verifies and gives its original results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <kpkg/kpkg.hpp>
 

@@ -1,5 +1,4 @@
-// The KPKG_* environment variables. Each is read once in a process, so each case runs in a child of its own.
-//
+// Tests the KPKG_* environment variables. A process reads each one once, so that each case runs in a child process.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Lock.h"
 #include "runtime/format/OutputFile.h"
@@ -19,7 +18,7 @@ using namespace kpkg::test;
 
 using Variables = std::initializer_list<std::pair<const char *, const char *>>;
 
-/// True when `body` is true in a process with these variables.
+/// Returns whether `body` is true in a process with these variables.
 static bool inChild(Variables variables, const std::function<bool()> &body) {
   pid_t child = ::fork();
   if (child == 0) {
@@ -70,7 +69,7 @@ TEST(Environment, NumThreads) {
 
 TEST(Environment, SetThreads) {
   EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "3"}}, [] {
-    kpkg_follow_cpu_threads([]() -> int32_t { return 7; }); // a number that the user set goes before it
+    kpkg_follow_cpu_threads([]() -> int32_t { return 7; }); // the user's number takes precedence
     bool kept = cpuThreads() == 3;
     return setCpuThreads(5).ok() && cpuThreads() == 5 && kept;
   }));
@@ -162,13 +161,13 @@ TEST(Environment, Lock) {
     return Library::openMemory(bytes, "sample") &&
            Library::openMemory(bytes, "other").error().status == KPKG_ERROR_TRUST;
   }));
-  // A lock that is not there must not mean that there is none.
+  // A missing lock file must not disable the lock.
   EXPECT_TRUE(inChild({{"KPKG_LOCK", "/nowhere/kpkg.lock"}},
                       [&] { return contains(Library::openMemory(bytes, "sample").error().message, "/nowhere"); }));
 }
 
 TEST(Environment, Log) {
-  // The default sink writes to stderr: one line each, and nothing below the limit.
+  // The default sink writes one line per message to stderr, and nothing below the limit.
   auto run = [](const char *level, const char *expected) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);

@@ -1,5 +1,4 @@
-// Fallbacks of calls that no instance can run and of ops that no package has, packages that come later, and the
-// packaged reference as the last resort.
+// Tests fallbacks for calls without an instance and for ops without a package, late packages, and packaged references.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -24,7 +23,7 @@ protected:
   }
   void TearDown() override { kpkg_set_log(nullptr, nullptr); }
 
-  /// 100 times a float vector or matrix; `factor` is argument 1 where the call has it.
+  /// Returns 100 times a float vector or matrix, times argument 1 if the call has it.
   static kpkg_status fallback(const kpkg_op *, kpkg_call &call) {
     const kpkg_tensor &x = *call.arguments[0].as.tensor;
     int64_t count = 1;
@@ -182,7 +181,7 @@ TEST_F(LateFallbacks, DisagreeWithPackagesOfAnotherSchema) {
 }
 
 namespace {
-/// test::spread, which takes what test::scale takes, is its reference; calls with 100 columns have no instance.
+/// Makes test::spread, which has the arguments of test::scale, its reference. Calls with 100 columns have no instance.
 class LastResort : public LateFallbacks {
 protected:
   void SetUp() override {
@@ -371,7 +370,7 @@ TEST_F(Fallbacks, ErrorsComeThrough) {
 }
 
 TEST_F(Fallbacks, LaterLibrariesHelpEarlierOnes) {
-  // The first library runs no more than 1024 columns, the second one up to 4096.
+  // The first library runs at most 1024 columns, the second up to 4096.
   json manifest = sampleManifest();
   for (json &instance : manifest["instances"])
     if (instance["params"].size() == 2 && instance["params"][1] == 1024)

@@ -1,5 +1,4 @@
-// Opening packages: manifests that are refused, trust, digests checked before use and registries.
-//
+// Tests opening packages: refused manifests, trust, digest checks before use, and registries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 #include "runtime/format/Reader.h"
@@ -62,11 +61,11 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
 
 TEST(Library, RefusesSchemasThatAreNotThoseOfTheTables) {
   const char *const schemas[] = {
-      "scale(Tensor x, float alpha=2.0) -> (Tensor, Tensor)", // another number of results than is given
+      "scale(Tensor x, float alpha=2.0) -> (Tensor, Tensor)", // the number of results differs
       "scale(Tensor x, float alpha=2.0) -> int",
       "scale(Tensor? x, float alpha=2.0) -> Tensor",
-      "scale(int x, float alpha=2.0) -> Tensor", // an integer would be taken for an address
-      "scale(Tensor x) -> Tensor",               // an argument would be read from beyond the call's
+      "scale(int x, float alpha=2.0) -> Tensor", // an integer would be used as an address
+      "scale(Tensor x) -> Tensor",               // an argument would be read beyond the call's arguments
       "scale(Tensor x, float alpha=3.0) -> Tensor",
       "scale(Tensor(a!) x, float alpha=2.0) -> Tensor",
       "scale(Tensor x,  float alpha=2.0) -> Tensor",
@@ -156,7 +155,7 @@ TEST(Library, RefusesNamesThatPyTorchOrPythonDoNotTake) {
   }
 }
 
-/// Braces would make an object of pairs that begin with a string.
+/// Braces would turn pairs that begin with a string into an object.
 static json backward(const char *op, std::initializer_list<json> arguments) {
   json list = json::array();
   for (const json &argument : arguments)
@@ -217,7 +216,7 @@ TEST(Library, SaysWhatTheBackwardOfAnOpIs) {
 
 TEST(Library, InstancesMaySayTheirArgumentsDTypes) {
   json manifest = sampleManifest();
-  // As for an argument whose dtype is computed from a parameter.
+  // The dtype is empty if a parameter determines it.
   manifest["kernels"][0]["args"][1]["dtype"] = "";
   for (json &instance : manifest["instances"])
     if (instance["kernel"] == 0)
@@ -270,7 +269,7 @@ TEST(Library, UsesSectionsOfTheRightKindOnly) {
   const Case cases[] = {
       {here.c_str(), "docs", "which is of kind 'docs', expected 'host-object'"},
       {here.c_str(), "cubin", "which is of kind 'cubin', expected 'host-object'"},
-      {here.c_str(), "fpga", "which is missing"}, // kinds of later versions are skipped
+      {here.c_str(), "fpga", "which is missing"}, // readers skip kinds of later versions
       {"plan/test::number", "source",
        "the plan of test::number is said to be in section 'plan/test::number', which is "
        "of kind 'source', expected 'plan'"},

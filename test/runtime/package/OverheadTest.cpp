@@ -1,5 +1,4 @@
-// The host's cost of a repeated call: what lies between the caller and a kernel that does almost nothing.
-//
+// Measures the host time of a repeated call with a kernel that does almost nothing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -52,6 +51,6 @@ TEST(Timing, RepeatedCall) {
   RecordProperty("median_ns", int(median));
   std::printf("repeated call: median %.0f ns, best %.0f ns\n", median, samples.front());
   EXPECT_EQ(result[0], 6);
-  // Generous: test machines are shared. The figure to hold is 1000.
+  // The bound is generous because test machines are shared; the target is 1000 ns.
   EXPECT_LT(samples.front(), 3000);
 }

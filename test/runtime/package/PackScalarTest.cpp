@@ -1,5 +1,4 @@
-// Scalars as argument words, above all the rounding into small float formats; and the text of prints.
-//
+// Tests scalars as argument words, especially rounding to small float formats, and the text of prints.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/PlannedCall.h"
 #include "runtime/package/PrintFormat.h"
@@ -36,7 +35,7 @@ TEST(PackScalar, KnownBits) {
   EXPECT_EQ(packScalar(int64_t(3), DType::bool_), 1);
 }
 
-/// Every float16 and bfloat16 value packs to itself, and the midpoint of neighbours to the even one.
+/// Every float16 and bfloat16 value packs to itself, and the midpoint of adjacent values to the even one.
 TEST(PackScalar, RoundsToNearestEven) {
   for (auto [dtype, exponentBits, mantissaBits] : {std::tuple{DType::float16, 5, 10}, {DType::bfloat16, 8, 7}}) {
     int bias = (1 << (exponentBits - 1)) - 1;

@@ -1,4 +1,4 @@
-// Writes plan bytecode by hand, for tests of the runtime that have no compiler.
+// Writes plan bytecode by hand, for tests of the runtime without a compiler.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_RUNTIME_PACKAGE_PLANWRITER_H
 #define KPKG_TEST_RUNTIME_PACKAGE_PLANWRITER_H
@@ -11,7 +11,7 @@
 
 namespace kpkg::test {
 
-/// One function; registers are made by the calls that assign them.
+/// Writes one function; calls that assign registers create them.
 class PlanWriter {
 public:
   using Register = uint16_t;
@@ -27,7 +27,7 @@ public:
 
   explicit PlanWriter(const std::string &name) { function.name = string(name); }
 
-  /// Parameters come first. `type` is a letter of Opcodes.def.
+  /// Adds a parameter, before any other register. `type` is a letter of Opcodes.def.
   Register parameter(const std::string &name, char type, bool mut = false) {
     function.parameters.push_back({string(name), mut});
     return make(type);
@@ -46,7 +46,7 @@ public:
     function.add(plan::Opcode::branch_unless, {}, std::vector{failed}, std::vector<int64_t>{int64_t(branch + 2)});
     function.add(plan::Opcode::raise, {}, std::vector{value}, std::vector<int64_t>{string(text)});
   }
-  /// No grid: a persistent launch.
+  /// Adds a launch; an empty grid makes it persistent.
   void launch(const std::string &kernel, const std::vector<Param> &params, const std::vector<Arg> &args,
               const std::vector<Register> &grid) {
     std::vector<Register> operands;

@@ -1,4 +1,4 @@
-// What an empty argument `precision` stands for: the caller's default, a configuration, or nothing.
+// Tests the meaning of an empty argument `precision`: the caller's default, a configuration, or nothing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <kpkg/kpkg.hpp>
 
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 namespace {
 constexpr const char *schema = "test::times(Tensor x, str precision=\"\") -> Tensor";
 
-/// An op that only tells what precision it was called with.
+/// Records the precision with which an op was called.
 class Precision : public testing::Test {
 protected:
   void SetUp() override {

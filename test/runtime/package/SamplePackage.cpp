@@ -1,5 +1,4 @@
-// A package of small ops over the C kernels in test/runtime/kernels, as the compiler would write it.
-//
+// Makes a package of small ops with the C kernels of test/runtime/kernels, as the compiler would write it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -26,7 +25,7 @@ static std::string readObject(const std::string &name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// y = alpha * x, both rank 2.
+/// Launches y = alpha * x; both have rank 2.
 static void launchScale(PlanWriter &plan, PlanWriter::Register x, PlanWriter::Register y, PlanWriter::Register alpha) {
   auto type = plan.op(Opcode::dtype_of, 'd', {x});
   auto rows = plan.op(Opcode::dim, 'i', {x, plan.integer(0)}), cols = plan.op(Opcode::dim, 'i', {x, plan.integer(1)});
@@ -43,7 +42,7 @@ static std::string scalePlan() {
   return plan.finish({y});
 }
 
-/// scale(x) with a block for each processor.
+/// Writes scale(x) with one block per processor.
 static std::string spreadPlan() {
   PlanWriter plan("test::spread");
   auto x = plan.parameter("x", 't'), alpha = plan.parameter("alpha", 'F');
@@ -89,7 +88,7 @@ static std::string numberInPlacePlan() {
   return plan.finish({});
 }
 
-/// All but the first element of number(n).
+/// Writes number(n) without its first element.
 static std::string tailPlan() {
   PlanWriter plan("test::tail");
   auto n = plan.parameter("n", 'i');

@@ -1,4 +1,4 @@
-// A package of small ops over the C kernels in test/runtime/kernels, as the compiler would write it.
+// Provides a package of small ops with the C kernels of test/runtime/kernels, as the compiler would write it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_RUNTIME_PACKAGE_SAMPLEPACKAGE_H
 #define KPKG_TEST_RUNTIME_PACKAGE_SAMPLEPACKAGE_H
@@ -9,7 +9,7 @@
 
 namespace kpkg::test {
 
-/// Ops of the namespace `test`:
+/// Returns the sample package. Its ops in the namespace `test`:
 ///   scale(Tensor x, float alpha=2.0) -> Tensor           alpha * x for rank 2 and float32, at most 1024 columns
 ///   scale_(Tensor(a!) x, float alpha) -> ()               the same in place
 ///   scale_transposed(Tensor x) -> Tensor                  2 * contiguous(x^T): one copy, one launch
@@ -17,16 +17,17 @@ namespace kpkg::test {
 ///   number_(Tensor(a!) y)                                 the same into y
 ///   tail(int n) -> Tensor                                 number(n)[1:], a view of what was allocated
 ///   complain() -> Tensor                                  prints, then fails an assert
+/// `number` and `number_` use a persistent kernel.
 std::string samplePackage();
 
-/// A section of it for instances of GPUs. The fake driver loads anything.
+/// Name of its section for GPU instances. The fake driver loads any image.
 inline constexpr char sampleImage[] = "cubin/sm_90a";
 
-/// The manifest that samplePackage() is made of, and the same package with another one.
+/// Return the manifest of samplePackage(), and the same package with another manifest.
 nlohmann::json sampleManifest();
 std::string samplePackage(const nlohmann::json &manifest);
 
-/// A target that this machine runs, and one that it does not.
+/// Return a target that this machine runs, and one that it does not.
 std::string runnableTarget();
 std::string foreignTarget();
 

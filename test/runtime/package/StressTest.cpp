@@ -1,5 +1,4 @@
-// Many threads on the same ops, with signatures that come and go, libraries that open and close, and fallbacks that
-// change.
+// Runs the same ops on many threads while signatures, libraries and fallbacks change.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/package/SamplePackage.h"
 
@@ -21,7 +20,7 @@ static void inThreads(int count, const std::function<void(int)> &body) {
     thread.join();
 }
 
-/// One call with a random shape; true when every element is right.
+/// Makes one call with a random shape; returns whether every element is right.
 static bool callOnce(const Op &scale, std::mt19937 &random) {
   int64_t rows = 1 + int64_t(random() % 40), cols = 1 + int64_t(random() % 64);
   Tensor x = Tensor::empty(DType::Float32, {rows, cols});

@@ -1,5 +1,4 @@
-// Factors of cost formulas that are computed: what they come to, and which are refused.
-//
+// Tests computed factors of cost formulas: their values, and refused ones.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/TripCount.h"
 #include "runtime/package/Tables.h"
@@ -13,7 +12,7 @@ namespace plan = kpkg::plan;
 
 namespace {
 
-/// x [7, 1000], n = 130, and a scalar of the call that is no part of its signature.
+/// Returns a launch with x [7, 1000], n = 130, and a scalar that is not part of the call's signature.
 plan::LaunchStep launch() {
   plan::LaunchStep launch;
   plan::LaunchArg view, number, passed;

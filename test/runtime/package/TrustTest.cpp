@@ -1,4 +1,4 @@
-// Which packages are opened: policies of trust, by option and as text, and lock files.
+// Tests which packages are opened: trust policies as options and as text, and lock files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/KeyFiles.h"
 #include "runtime/format/Lock.h"
@@ -84,7 +84,7 @@ TEST(Trust, LockFiles) {
 }
 
 TEST(Trust, ALockBySignerChecksDigests) {
-  // Else a signature would say nothing of the sections under the policy `any`.
+  // Otherwise a signature would not cover the sections under the policy `any`.
   std::string bytes = samplePackage();
   auto reader = format::Reader::fromMemory(bytes, "sample");
   format::Writer writer;

@@ -1,6 +1,4 @@
-// Alternatives: what the cost model says, what the tuning table says, what a call may be restricted to, and which
-// tables are refused.
-//
+// Tests alternatives: the cost model, the tuning table, restrictions by a call, and refused tables.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tuning.h"
 #include "runtime/package/Choice.h"
@@ -19,7 +17,7 @@ namespace {
 
 json term(double count, json factors) { return {{"count", count}, {"factors", std::move(factors)}}; }
 
-/// An alternative that computes tiles of `rows` x `columns` of a square product.
+/// Returns an alternative that computes tiles of `rows` x `columns` of a square product.
 json alternative(const char *type, int rows, int columns, const std::string &target) {
   json tiles = json::array({json{"tiles", 0, 0, rows}, json{"tiles", 0, 1, columns}});
   json bytes = json::array({term(4, {{"dim", 0, 0}, {"tiles", 0, 1, columns}, {"dim", 0, 1}}),
@@ -55,12 +53,12 @@ json manifest() {
 }
 
 std::shared_ptr<Tables> tables(const json &text = manifest()) {
-  auto read = readTables(json::parse(text.dump())); // numbers as a reader has them
+  auto read = readTables(json::parse(text.dump())); // numbers have the types that a reader gives them
   EXPECT_TRUE(read) << read.error().message;
   return *read;
 }
 
-/// A launch that names BM: at least so much; 0 = that does not.
+/// Returns a launch that asks for at least `leastRows` as BM; with 0 it does not name BM.
 plan::LaunchStep launchOf(int64_t extent, int64_t leastRows = 0) {
   plan::LaunchStep launch;
   launch.kernel = "tiles";
@@ -98,7 +96,7 @@ std::string choose(const Tables &tables, int64_t extent, const std::string &conf
   return chosen ? std::to_string((*chosen)->params[1].integer) : chosen.error().message;
 }
 
-/// A table with one row, for products of 1000 x 1000, changed by `change`.
+/// Returns a row for products of 1000 x 1000, modified by `change`.
 json row(const std::function<void(json &)> &change = nullptr) {
   json row = {{"device", tuningName({})},          {"kernel", "tiles"},
               {"params", {{"T", "float32"}}},      {"shapes", {{1024, 1024}, json::array()}},
@@ -123,11 +121,11 @@ TEST(CostModel, TilesSideBySideHideWaiting) {
   text["instances"][0]["work"]["flops_per_cycle_alone"] = 8;
   auto read = tables(text);
   const Instance &instance = read->instances[0];
-  // One tile of 64 x 64, 64 deep, at the rate of one alone, with all that is around it.
+  // One tile of 64 x 64 with depth 64, at the rate of a tile that runs alone, including its overhead.
   auto alone = estimateTime(instance, launchOf(64), 1);
   EXPECT_EQ(alone->rounds, 1);
   EXPECT_EQ(alone->cyclesPerRound, 2.0 * 64 * 64 * 64 / 8 + 2000);
-  // Four, 128 deep, that one processor holds at once.
+  // Four tiles with depth 128, which one processor holds at once.
   auto together = estimateTime(instance, launchOf(128), 1);
   EXPECT_EQ(together->rounds, 4);
   EXPECT_EQ(together->cyclesPerRound, 2.0 * 64 * 64 * 128 / 32 + 500);
@@ -137,7 +135,7 @@ TEST(CostModel, CountsLinesOfCopies) {
   auto read = tables();
   Instance instance = read->instances[0];
   instance.bytes = instance.work->flops;
-  instance.work->bytesPerCycle = 1; // operands decide
+  instance.work->bytesPerCycle = 1; // operand bandwidth decides
   instance.launch = LaunchShape{.threads = 128, .tensorMaps = {}};
   auto cycles = [&](int64_t stride, uint32_t sharedBy) {
     plan::LaunchStep launch = launchOf(64);
@@ -228,7 +226,7 @@ TEST(Tuning, RowsOfNearExtentsDecideWhereTheModelHasNoOpinion) {
   ASSERT_TRUE(readTuning(json{{"format", 1}, {"rows", json::array({measuredAt(1000, 16)})}}.dump(), *read));
   EXPECT_EQ(choose(*read, 1000), "16");
   ChoiceReport report;
-  EXPECT_EQ(choose(*read, 1024, "{}", &report), "64"); // which the model holds for much better
+  EXPECT_EQ(choose(*read, 1024, "{}", &report), "64"); // the model estimates it as much faster
   EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Model);
 
   json text = manifest();
@@ -244,7 +242,7 @@ TEST(Tuning, RowsOfNearExtentsDecideWhereTheModelHasNoOpinion) {
   EXPECT_EQ(choose(*equal, 1001, "{}", &near), "16");
   EXPECT_EQ(near.alternatives->by, AlternativeChoice::By::Neighbour);
   EXPECT_EQ(choose(*equal, 1024), "64"); // the nearer row
-  EXPECT_EQ(choose(*equal, 2000), "64"); // another class: the first of equal ones
+  EXPECT_EQ(choose(*equal, 2000), "64"); // another class: the first of the equal alternatives
 }
 
 TEST(Tuning, CallsCanBeRestricted) {

@@ -1,5 +1,4 @@
-// Writes the sample package to a file, for tests that are programs of their own.
-//
+// Writes the sample package to a file, for tests that are separate programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/OutputFile.h"
 #include "test/runtime/package/SamplePackage.h"

@@ -1,4 +1,4 @@
-// What must hold of every resolution, whatever program made it.
+// Checks the invariants of a resolution, for any program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/plan/CheckResolution.h"
 #include "runtime/plan/Memory.h"
@@ -130,7 +130,7 @@ static TensorMeta randomTensor(RandomCall &call, std::mt19937_64 &random) {
     shape.push_back(extents[below(std::size(extents))]);
     strides.push_back(below(40) - 4);
   }
-  if (below(2)) { // dense in a random order
+  if (below(2)) { // dense with permuted strides
     int64_t stride = 1;
     std::vector<size_t> order(static_cast<size_t>(meta.rank));
     for (size_t i = 0; i < order.size(); ++i)

@@ -1,4 +1,4 @@
-// What must hold of every resolution, whatever program made it.
+// Checks the invariants of a resolution, for any program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Program.h"
@@ -7,11 +7,12 @@
 
 namespace kpkg::plan {
 
-/// Empty, or what is wrong: a view outside of its buffer, a copy between different shapes, outputs that share memory,
-/// ...
+/// Returns the first violation, or an empty text.
+///
+/// Examples are a view outside of its buffer, a copy between different shapes, and outputs that share memory.
 std::string checkResolution(const Program &program, CallSignature call, const Resolution &resolution);
 
-/// Arguments of the kinds that a program wants, with what they point at.
+/// Holds random arguments of the kinds that a program takes, and the data that they point to.
 struct RandomCall {
   std::vector<Argument> arguments;
   std::deque<std::vector<int64_t>> numbers;

@@ -1,5 +1,4 @@
-// Copies behave as the views that strides did not allow: steps run on real memory against a model in which every view
-// is a view.
+// Compares copies with views: runs steps on real memory, and in a model in which every view is a true view.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
 #include "runtime/plan/Views.h"
@@ -15,8 +14,10 @@ namespace {
 using Regs = std::vector<uint16_t>;
 using Values = std::vector<int64_t>;
 
-/// What a launch computes, in both worlds: of each written element from its old value, its place and all that is read.
-/// Every third element is left alone, so that a copy that was not filled before shows.
+/// The launch function of both worlds.
+///
+/// Each written element depends on its old value, its position and all elements that were read. Every third element is
+/// left unwritten, so that a missing copy into the temporary shows.
 struct Kernel {
   static int64_t mix(int64_t a, int64_t b) {
     return static_cast<int64_t>((static_cast<uint64_t>(a) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(b)) ^ 0x51ED27);
@@ -27,7 +28,7 @@ struct Kernel {
   int64_t written(size_t place, int64_t old) const { return mix(mix(seed, old), static_cast<int64_t>(place)); }
 };
 
-/// The model: a tensor is the row-major list of its elements' places in one memory.
+/// In the model, a tensor is the row-major list of its elements' positions in one memory.
 struct Model {
   std::vector<int64_t> shape;
   std::vector<size_t> places;
@@ -85,7 +86,7 @@ public:
     module.functions.push_back(f);
   }
 
-  /// False if the call raises (an overlap, for example): nothing to compare.
+  /// Returns false if the call raises, for example because of an overlap; there is nothing to compare then.
   bool run() {
     Error error;
     auto program = Program::load(encode(module), error);

@@ -1,4 +1,4 @@
-// Keys, aliases of arguments, and refused bytecode, by hand-written programs.
+// Tests keys, aliases of arguments, and refused bytecode with hand-written programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
 #include <chrono>
@@ -217,7 +217,7 @@ TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   EXPECT_EQ(extent(1 << 20), 65535);
 }
 
-/// A loop of `turns` turns, each of which does `work`; `registers` are those of the op beyond 0 to 2.
+/// Returns a loop of `turns` iterations that do `work`; `registers` are the op's registers after 0 to 2.
 DecodedModule loopOf(int64_t turns, const std::string &registers, auto work) {
   DecodedModule module;
   module.strings = {"ns::op", "inner"};

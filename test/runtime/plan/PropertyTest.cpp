@@ -1,4 +1,4 @@
-// Random programs and damaged bytecode: nothing crashes, and what is accepted keeps its promises.
+// Tests random programs and damaged bytecode: nothing crashes, and accepted programs keep the invariants.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/plan/CheckResolution.h"
 #include "test/runtime/plan/RandomProgram.h"
@@ -45,7 +45,7 @@ TEST(PlanProperty, RandomProgramsVerifyAndEvaluate) {
     total += 4;
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << dumpText(module);
   }
-  // Otherwise the programs are too wild to test anything.
+  // Otherwise too few calls resolve to test anything.
   EXPECT_GT(resolved, total / 10) << "of " << total;
 }
 

@@ -1,4 +1,4 @@
-// Random well-typed plan programs.
+// Generates random well-typed plan programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/plan/RandomProgram.h"
 #include <bit>
@@ -22,7 +22,7 @@ public:
     functionIndex = index;
     functionCount = count;
     f.name = 0;
-    // One register of each type at least, so that every operand can be found.
+    // At least one register of each type exists, so that every operand can be found.
     std::string types = "tttlidfbs";
     for (char type : types.substr(0, 3 + below(types.size() - 2)))
       f.parameters.push_back({1, type == 't' && below(2) == 0}), live.push_back(define(type));
@@ -45,7 +45,7 @@ private:
     f.registerTypes.push_back(type);
     return static_cast<uint16_t>(f.registerTypes.size() - 1);
   }
-  /// A live register of this type. For pass-through types one is made where there is none.
+  /// Returns a live register of this type; creates one for a pass-through type that has none.
   uint16_t pick(char type) {
     std::vector<uint16_t> fitting;
     for (uint16_t reg : live)
@@ -118,7 +118,7 @@ private:
     }
   }
 
-  /// What the body defines is not visible after it.
+  /// Registers that the body defines are not visible after it.
   void scoped(int depth) {
     auto before = live;
     block(depth + 1, 1 + below(3));
@@ -130,7 +130,7 @@ private:
     size_t toEnd = jump(Opcode::jump, {});
     f.immediates[toElse] = here();
     scoped(depth);
-    // An instruction, since a jump needs a target behind itself.
+    // Adds an instruction, because a jump needs a target after itself.
     f.immediates[toEnd] = here();
     f.add(Opcode::const_int, std::array{define('i')}, {}, std::array<int64_t, 1>{7});
   }
@@ -148,7 +148,7 @@ private:
     int64_t begin = here();
     size_t end = jump(Opcode::loop_while, {});
     f.add(Opcode::break_unless, {}, std::array{pick('b')}, {});
-    // Most such loops would not end by themselves.
+    // Most such loops would not end otherwise.
     uint16_t no = define('b');
     f.add(Opcode::const_bool, std::array{no}, {}, std::array<int64_t, 1>{0});
     scoped(depth);

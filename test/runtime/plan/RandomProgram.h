@@ -1,4 +1,4 @@
-// Random well-typed plan programs.
+// Generates random well-typed plan programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "runtime/plan/Decoded.h"
@@ -6,8 +6,9 @@
 
 namespace kpkg::plan {
 
-/// A program that the verifier must accept: branches, loops, calls, launches and every other instruction, on random
-/// registers.
+/// Returns a program that the verifier must accept.
+///
+/// It has branches, loops, calls, launches and every other instruction, on random registers.
 DecodedModule randomProgram(std::mt19937_64 &random);
 
 } // namespace kpkg::plan

@@ -1,4 +1,4 @@
-// Algebra of views and overlap tests against enumeration of all elements.
+// Tests the algebra of views and the overlap tests against enumeration of all elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Views.h"
 #include <algorithm>
@@ -22,7 +22,7 @@ View viewOf(std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t of
   return view;
 }
 
-/// Element offsets in row-major order.
+/// Returns element offsets in row-major order.
 std::vector<int64_t> offsetsOf(const View &view) {
   std::vector<int64_t> result;
   std::array<int64_t, maxRank> index{};

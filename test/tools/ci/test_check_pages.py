@@ -1,4 +1,4 @@
-"""The check of pages: a bad page fails with its place and the rule, a good one passes.
+"""Tests the check of pages: a bad page fails with its position and the rule, a good one passes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

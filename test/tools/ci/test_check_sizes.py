@@ -1,4 +1,4 @@
-"""The check of lengths finds long files and functions, and entries of its list that are no longer needed.
+"""Tests the check of lengths: it finds long files, long functions, and list entries that are no longer needed.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -47,7 +47,7 @@ def test_functions_of_python():
 
 @pytest.fixture
 def tree(tmp_path):
-    """A long file with a long function."""
+    """Creates a long file with a long function."""
     (tmp_path / "long.cpp").write_text("int f() {\n" + "  g();\n" * 100 + "}\n" + "\n" * 400)
     (tmp_path / ALLOWED).parent.mkdir(parents=True)
     return tmp_path

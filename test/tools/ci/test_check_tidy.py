@@ -1,4 +1,4 @@
-"""Which files the `tidy` suite checks: those of a branch, of the last commit, and what a merge itself changed.
+"""Tests which files the `tidy` suite checks: those of a branch, of the last commit, and changes of a merge itself.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

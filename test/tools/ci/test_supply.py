@@ -1,4 +1,4 @@
-"""What builds and wheels take from others: exact versions, and the licences of all that is linked.
+"""Checks the dependencies of builds and wheels: exact versions, and the licences of all linked code.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

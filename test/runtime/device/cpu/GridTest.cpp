@@ -1,5 +1,4 @@
-// Grids on the host: every block runs once, scratch is private and aligned, asserts come back, copies keep every
-// element.
+// Tests grids on the host: blocks run once, scratch is private and aligned, asserts are reported, copies are complete.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Grid.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -122,7 +121,7 @@ TEST(Grid, WorksInAChildAfterFork) {
   std::vector<std::atomic<int>> counts(100);
   int64_t args[] = {reinterpret_cast<int64_t>(counts.data())};
   cpu::Launch launch = launchOf(countBlocks, args, 100, 1, 1);
-  EXPECT_EQ(cpu::run(launch), 0); // the threads exist now
+  EXPECT_EQ(cpu::run(launch), 0); // creates the threads
   pid_t child = ::fork();
   if (child == 0)
     ::_exit(cpu::run(launch) == 0 && counts[99] == 2 ? 0 : 1);

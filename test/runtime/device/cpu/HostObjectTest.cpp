@@ -1,5 +1,4 @@
-// Loading of compiled kernels: good objects run, everything else is refused with its cause and never crashes the
-// loader.
+// Tests loading compiled kernels: valid objects run, and all others are refused with a cause and without a crash.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/HostObject.h"
 

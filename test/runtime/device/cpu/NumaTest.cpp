@@ -1,4 +1,4 @@
-// Memory nodes: what Linux says of them, and that parts of a range stay on the processors of theirs.
+// Tests NUMA nodes: reading them from Linux, and keeping each part of a range on its node's processors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cpu/Numa.h"
 #include "runtime/device/cpu/CpuTarget.h"
@@ -27,7 +27,7 @@ TEST(NumaNodes, ListsAreReadAsLinuxWritesThem) {
 }
 
 namespace {
-/// A folder like /sys/devices/system/node.
+/// Mimics the folder /sys/devices/system/node.
 class NumaFolder : public testing::Test {
 protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ protected:
     write("online", "0-1,3");
     write("node0/cpulist", "0-1,4-5");
     write("node1/cpulist", "2-3,6-7");
-    write("node3/cpulist", ""); // memory alone
+    write("node3/cpulist", ""); // a node with memory only
   }
   void TearDown() override { fs::remove_all(root); }
   void write(const std::string &name, const std::string &text) {
@@ -45,7 +45,7 @@ protected:
   fs::path root;
 };
 
-/// Two nodes made of the processors that there are, which they share where there is one.
+/// Splits the available processors into two nodes; if there is only one processor, both nodes have it.
 class TwoNodes : public testing::Test {
 protected:
   void SetUp() override {
@@ -63,7 +63,7 @@ protected:
   std::vector<NumaNode> nodes;
 };
 
-/// By element of the range, where its thread might run.
+/// The processors on which each element's thread may run, by element of the range.
 struct Places {
   explicit Places(int64_t count) : of(size_t(count)) {}
   static void record(void *self, int64_t begin, int64_t end) {

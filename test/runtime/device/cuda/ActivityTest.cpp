@@ -1,4 +1,4 @@
-// Times of kernels by CUPTI, through a stand-in for it: reading of buffers, identifiers, other tools.
+// Tests kernel times by CUPTI with a stand-in: reading of buffers, identifiers, other tools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Activity.h"
 #include "test/runtime/device/cuda/fake_cupti.h"
@@ -36,7 +36,7 @@ TEST_F(Activity, KernelsByIdentifier) {
   EXPECT_EQ(fake->enabled, kinds);
   run(11);
   run(12);
-  run(11); // two kernels of one launch are added up
+  run(11); // the times of two kernels of one launch are added
   EXPECT_EQ(fake->depth, 0);
   auto times = stopActivity();
   ASSERT_EQ(times.size(), 2u);

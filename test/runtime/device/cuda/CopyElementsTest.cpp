@@ -1,5 +1,4 @@
-// Strided copies on a GPU, through a stand-in for the driver: the kernel's description of a copy, what is copied, and
-// graphs.
+// Tests strided copies on a GPU with a stand-in for the driver: the copy's description, results, and graphs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/CopyElements.h"
 #include "runtime/device/cuda/StridedCopy.h"
@@ -15,7 +14,7 @@ using kpkg::test::CudaCall;
 namespace {
 
 TEST(DescribeCopy, JoinsDimensionsAndWidensElements) {
-  // [8, 197, 768] of 2 bytes, the first two exchanged in memory: rows of 96 pieces of 16 bytes.
+  // [8, 197, 768] of 2 bytes, with the first two dimensions transposed in memory: rows of 96 units of 16 bytes.
   std::vector<int64_t> shape = {8, 197, 768}, from = {768, 8 * 768, 1}, to = {197 * 768, 768, 1};
   int64_t bytes = 2;
   StridedElements copy = describeCopy(0x1000, from, 0x2000, to, shape, bytes);
@@ -36,16 +35,16 @@ TEST(DescribeCopy, KeepsElementsThatDoNotStayTogether) {
             2u); // rows at an odd distance
   EXPECT_EQ(bytes, 4);
   StridedElements aligned =
-      describeCopy(0x1004, std::vector<int64_t>{8, 1}, 0x2000, to, shape, bytes); // an address of 4 bytes
+      describeCopy(0x1004, std::vector<int64_t>{8, 1}, 0x2000, to, shape, bytes); // aligned to 4 bytes
   EXPECT_EQ(bytes, 4);
   EXPECT_EQ(aligned.count, 12u);
   EXPECT_EQ(describeCopy(0x1000, std::vector<int64_t>{0, 0}, 0x2000, to, shape, bytes).rank,
-            1u); // one element, repeated
+            1u); // one element, broadcast
   EXPECT_EQ(bytes, 4);
 }
 
 TEST(TurnCopy, PutsNeighboursFirst) {
-  // [2, 40, 50, 70] from channels last to dense rows, and back.
+  // [2, 40, 50, 70] from channels-last to contiguous, and back.
   std::vector<int64_t> shape = {2, 40, 50, 70}, last = {40 * 50 * 70, 1, 70 * 40, 40},
                        dense = {40 * 50 * 70, 50 * 70, 70, 1};
   int64_t bytes = 2;
@@ -68,16 +67,16 @@ TEST(TurnCopy, LeavesOtherCopies) {
     return turnCopy(copy, bytes);
   };
   EXPECT_EQ(squares({40, 3}, {1, 40}, {3, 1}), 0u);    // few columns
-  EXPECT_EQ(squares({40, 50}, {64, 1}, {50, 1}), 0u);  // rows stay rows
-  EXPECT_EQ(squares({40, 50}, {2, 80}, {50, 1}), 0u);  // no neighbours in the source
+  EXPECT_EQ(squares({40, 50}, {64, 1}, {50, 1}), 0u);  // rows are contiguous on both sides
+  EXPECT_EQ(squares({40, 50}, {2, 80}, {50, 1}), 0u);  // the source is not contiguous along any dimension
   EXPECT_EQ(squares({40, 50}, {0, 0}, {50, 1}), 0u);   // one element
-  EXPECT_EQ(squares({40, 50}, {-1, 40}, {50, 1}), 0u); // backwards
+  EXPECT_EQ(squares({40, 50}, {-1, 40}, {50, 1}), 0u); // negative strides
   EXPECT_EQ(squares({40, 50}, {1, 40}, {50, 1}), 4u);
 }
 
 class CopyElements : public CudaCall {
 protected:
-  /// x[i, j] of stride (1, 10) to y[i, j] dense: 10 x 6.
+  /// Copies x[i, j] with strides (1, 10) to contiguous y[i, j]; both are 10 x 6.
   Status copyTransposed() {
     std::iota(x, x + 60, 0.0f);
     std::vector<int64_t> shape = {10, 6}, from = {1, 10}, to = {6, 1};
@@ -118,7 +117,7 @@ TEST_F(CopyElements, DenseMemoryIsOneCommand) {
 }
 
 TEST_F(CopyElements, LoadedKernelsAreRecordedIntoGraphs) {
-  ASSERT_TRUE(copyTransposed()); // loads them, if no test before did
+  ASSERT_TRUE(copyTransposed()); // loads the copy kernels, if no earlier test did
   int loads = fake->loads;
   fake->capturing = 1;
   ASSERT_TRUE(copyTransposed());

@@ -1,5 +1,4 @@
-// Which counter a launch has, with a stand-in for the driver: streams, recordings, and what happens when there are no
-// more.
+// Tests which counter a launch gets, with a stand-in for the driver: streams, graph captures, and exhausted counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Counters.h"
 #include "test/runtime/device/cuda/CudaCall.h"
@@ -12,7 +11,7 @@ using testing::HasSubstr;
 namespace {
 
 struct Counters : test::CudaCall {
-  /// The counter with which a call on this stream launches its kernel.
+  /// Returns the counter with which a call on this stream launches its kernel.
   uint64_t launched(void *on) {
     stream = on;
     fake->wordCount = 15;
@@ -42,7 +41,7 @@ TEST_F(Counters, AreThoseOfStreamsAndOfRecordings) {
   EXPECT_NE(launched(&streams[0]), recorded);
   record(0);
   EXPECT_EQ(launched(&streams[0]), first);
-  forget(kept); // the first graph is gone
+  forget(kept); // destroys the first graph
   record(9);
   EXPECT_LT(launched(&streams[0]), 5u);
   record(0);

@@ -1,4 +1,4 @@
-// A sample op with instances for a GPU, called through a stand-in for the driver.
+// A sample op with GPU instances, called through a stand-in for the driver.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_CUDACALL_H
 #define KPKG_TEST_CUDACALL_H

@@ -1,4 +1,4 @@
-// Calls on a GPU through a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
+// Tests GPU calls with a stand-in for the driver: choice, parameters, launch shape, capture, errors, copies.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/device/cuda/CudaCall.h"
 #include "runtime/device/cuda/Driver.h"
@@ -19,7 +19,7 @@ TEST_F(CudaCall, PacksParametersAndLaunches) {
   auto made = scale(onDevice(x, {10, 64}), onDevice(y, {10, 64}));
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_STREQ(fake->symbol, "vector_kernel");
-  EXPECT_EQ(fake->grid[0], 3u); // four blocks of the grid in each CTA
+  EXPECT_EQ(fake->grid[0], 3u); // each CTA computes four blocks of the grid
   EXPECT_EQ(fake->threads, 128u);
   EXPECT_EQ(fake->shared, 65536u);
   EXPECT_EQ(fake->allowedShared, 65536);
@@ -150,7 +150,7 @@ TEST_F(CudaCall, TensorsMustBeOnOneDevice) {
 TEST_F(CudaCall, CopiesStridedTensorsOnTheDevice) {
   for (int i = 0; i < 24; ++i)
     x[i] = float(i);
-  // One copy of x^T into a temporary, one launch that reads it.
+  // One copy of x^T into a temporary, and one launch that reads it.
   auto made = library->op("test::scale_transposed")->callInto({stream}, {onDevice(x, {4, 6})}, {onDevice(y, {6, 4})});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(fake->copies, 0);
@@ -189,7 +189,7 @@ TEST_F(CudaCall, OverlapIsALaunchAttribute) {
   EXPECT_THAT(refused.error().message, HasSubstr("overlaps"));
 }
 
-/// A tensor map of the sample's vector instance, which needs facts for `x`.
+/// Returns a tensor map of the sample's vector instance, which needs facts for `x`.
 json mapOfX() { return {{"arg", 0}, {"box", {16, 32}}, {"swizzle", 128}, {"unit", 1}}; }
 
 FakeTensorMap mapAt(void **parameters, size_t number) {
@@ -245,7 +245,7 @@ TEST_F(CudaCall, WhatTheDriverMakesNoMapOfTakesAnotherInstance) {
   Tensor repeated(x, DType::Float32, {10, 64}, {0, 1}, {KPKG_DEVICE_CUDA, 0}, nullptr);
   ASSERT_TRUE(scale(repeated, onDevice(y, {10, 64})));
   EXPECT_STREQ(fake->symbol, "vector_kernel") << "one row for all is no trouble";
-  // The stride of a single row may be anything.
+  // A single row may have any stride.
   Tensor single(x, DType::Float32, {1, 64}, {-4, 1}, {KPKG_DEVICE_CUDA, 0}, nullptr);
   ASSERT_TRUE(scale(single, onDevice(y, {1, 64})));
   EXPECT_STREQ(fake->symbol, "vector_kernel");
@@ -315,7 +315,7 @@ TEST_F(CudaCall, PersistentKernelsRunNoMoreCtasThanTheyHaveTiles) {
   EXPECT_EQ(ctas(400), 6u) << "the driver knows how many clusters fit";
 }
 
-/// The last parameter of a kernel with asserts or prints.
+/// Returns the report, which is the last parameter of a kernel with asserts or prints.
 KpkgGpuReport &reportOf(void **parameters) { return **static_cast<KpkgGpuReport **>(parameters[14]); }
 
 TEST_F(CudaCall, AssertsAndPrintsAreReadAfterTheLaunch) {

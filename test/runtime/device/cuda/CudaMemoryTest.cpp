@@ -1,4 +1,4 @@
-// Devices, memory and streams of a GPU from C++, through a stand-in for the driver.
+// Tests devices, memory and streams of a GPU from C++ with a stand-in for the driver.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/device/cuda/fake_driver.h"
 
@@ -59,7 +59,7 @@ TEST_F(CudaMemory, TensorsGoToTheDeviceAndBack) {
   Stream stream = Stream::create().value();
   EXPECT_EQ(fake->streams, 1);
   {
-    // The second half, with its columns backwards.
+    // The second half, with its columns reversed.
     Tensor host(numbers + 8, DType::Float32, {2, 3}, {3, -1}, Cpu, nullptr);
     Tensor device = host.to(cudaDevice(), stream).value();
     EXPECT_EQ(device.strides(), host.strides());

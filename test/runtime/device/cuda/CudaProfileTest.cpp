@@ -1,5 +1,4 @@
-// Profiles of launches on a GPU, through stand-ins for the driver and for CUPTI: by what they are timed, and what
-// becomes of both.
+// Tests profiles of GPU launches with stand-ins for the driver and for CUPTI: time sources, and cleanup of both.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/device/cuda/CudaCall.h"
 #include "test/runtime/device/cuda/fake_cupti.h"
@@ -60,7 +59,7 @@ TEST_F(CudaProfile, ByEvents) {
   EXPECT_THAT(launch["instance"].get<std::string>(), HasSubstr("vector sm_90a"));
   EXPECT_GE(launch["device_duration_ns"].get<int64_t>(), 0);
   EXPECT_GE(launch["start_ns"].get<uint64_t>(), call["start_ns"].get<uint64_t>());
-  EXPECT_EQ(fake->events, 0); // all given back
+  EXPECT_EQ(fake->events, 0); // all released
   EXPECT_EQ(cupti->pushes, 0);
 }
 
@@ -74,7 +73,7 @@ TEST_F(CudaProfile, ByEventsWhereAnotherToolHasCupti) {
 
 TEST_F(CudaProfile, CapturedLaunchesAreNotTimed) {
   ASSERT_TRUE(library->prewarm({KPKG_DEVICE_CUDA, 0}));
-  // Events of a captured stream would go into the graph.
+  // Events of a captured stream would become part of the graph.
   for (uint32_t flags : {0, int(KPKG_PROFILE_EVENTS)})
     EXPECT_TRUE(profiled(flags, 1, true)["launches"][0]["device_duration_ns"].is_null());
   EXPECT_EQ(cupti->pushes, 0);

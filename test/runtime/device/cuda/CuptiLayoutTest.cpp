@@ -1,4 +1,4 @@
-// The records of CUPTI as its own headers have them; built where a toolkit has the headers.
+// Compares record layouts with CUPTI's own headers; built only if a toolkit provides them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/Cupti.h"
 

@@ -1,4 +1,4 @@
-// Tensor maps of windows: their corners, what the copy engine cannot do, and manifests that are refused.
+// Tests tensor maps of convolution windows: their corners, limits of the TMA, and refused manifests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Windows.h"
 #include "test/runtime/device/cuda/fake_driver.h"
@@ -20,8 +20,9 @@ struct Extent {
   int64_t extent, taps, count, stride, start, step;
 };
 
-/// A launch whose argument 0 are images with these extents and 64 channels, argument 1 has the taps, and numbers
-/// follow.
+/// A launch whose argument 0 is an image with these extents and 64 channels.
+///
+/// Argument 1 has the filter extents; integers follow.
 struct WindowLaunch {
   TensorMap map;
   plan::LaunchStep step;
@@ -55,14 +56,14 @@ struct WindowLaunch {
 };
 
 TEST(WindowMaps, MatricesHaveNoWindows) {
-  // Limits of windows divide by the rank less two: a map of a matrix must not ask for them.
+  // Limits of windows divide by the rank minus two, so that a matrix map must not compute them.
   WindowLaunch matrix({});
   ASSERT_EQ(matrix.map.box.size(), 2u);
   EXPECT_EQ(matrix.refusal(), "");
 }
 
 TEST(WindowMaps, CornersFollowPaddingAndLengths) {
-  // Three taps, one zero around: windows end where the image ends.
+  // Three taps with padding 1: windows end at the end of the image.
   WindowLaunch same({{56, 3, 56, 1, -1, 1}, {28, 3, 28, 1, -1, 1}});
   ASSERT_EQ(same.refusal(), "");
   auto windows = tensorWindows(same.map, same.step);
@@ -71,8 +72,8 @@ TEST(WindowMaps, CornersFollowPaddingAndLengths) {
     EXPECT_EQ(windows[i].upper, -1);
     EXPECT_EQ(windows[i].step, 1u);
   }
-  // The last extent is the map's first one. 3 taps at distance 2 in 9 of 20: the last window begins at 2 * 8 - 2 = 14,
-  // which is 19 - 5.
+  // The map lists the last extent first. It has 3 taps with dilation 2 in 9 windows over 20 elements. The last window
+  // begins at 2 * 8 - 2 = 14, which is 19 - 5.
   WindowLaunch apart({{16, 1, 8, 2, 0, 1}, {20, 3, 9, 2, -2, 2}});
   ASSERT_EQ(apart.refusal(), "");
   windows = tensorWindows(apart.map, apart.step);
@@ -81,7 +82,7 @@ TEST(WindowMaps, CornersFollowPaddingAndLengths) {
   EXPECT_EQ(windows[0].step, 2u);
   EXPECT_EQ(windows[1].lower, 0);
   EXPECT_EQ(windows[1].upper, -1) << "the last element is in no window";
-  // Of a gradient: more windows than elements.
+  // A gradient has more windows than elements.
   WindowLaunch wider({{7, 3, 9, 1, -2, 1}});
   ASSERT_EQ(wider.refusal(), "");
   EXPECT_EQ(tensorWindows(wider.map, wider.step)[0].upper, 0);

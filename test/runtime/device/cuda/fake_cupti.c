@@ -1,5 +1,4 @@
-// A stand-in for CUPTI: each identifier that is pushed gets a kernel. Records of other tools' kernels and identifiers
-// are among its own.
+// A stand-in for CUPTI: creates a kernel record for each pushed identifier, mixed with records of other tools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fake_cupti.h"
 #include <stdlib.h>
@@ -9,9 +8,9 @@ struct FakeCupti fakeCupti;
 
 static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
-static const uint64_t base = 5000000; // what its clock shows at a recording's start
+static const uint64_t base = 5000000; // the clock at the start of a recording
 
-// Sizes of records: of calls of the driver, of identifiers, of kernels.
+// Returns the size of a record: a driver call, an identifier or a kernel.
 static size_t sizeOf(int kind) { return kind == 4 ? 40 : kind == 39 ? 24 : 208; }
 
 int cuptiGetVersion(uint32_t *version) {
@@ -76,7 +75,7 @@ static void give(int first, int last, int withKernels, int withIdentifiers) {
     uint32_t correlation = 100 + i;
     if (withKernels) {
       at = put(at, 10, 0, 0, correlation, base + 1000 * i, base + 1000 * i + 100 + 10 * i);
-      at = put(at, 10, 0, 0, 7, base, base + 1); // of nobody
+      at = put(at, 10, 0, 0, 7, base, base + 1); // belongs to no launch
     }
     if (withIdentifiers) {
       at = put(at, 39, 3, 4711, correlation, 0, 0); // another tool's
@@ -88,7 +87,7 @@ static void give(int first, int last, int withKernels, int withIdentifiers) {
   --fakeCupti.buffers;
 }
 
-// Kernels may come before their identifiers, and in other buffers.
+// Kernels may precede their identifiers and be in other buffers.
 int cuptiActivityFlushAll(uint32_t flag) {
   ++fakeCupti.flushes;
   if (fakeCupti.stealsBuffers)

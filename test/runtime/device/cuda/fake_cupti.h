@@ -1,4 +1,4 @@
-// What the stand-in for CUPTI answers and has seen.
+// Settings and observations of the stand-in for CUPTI.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_TEST_FAKE_CUPTI_H
 #define KPKG_TEST_FAKE_CUPTI_H
@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 struct FakeCupti {
-  int hasSubscriber; // of another tool
+  int hasSubscriber; // another tool subscribed
   int failEnable;    // the kind that cannot be enabled
-  int stealsBuffers; // as a tool that registers its own: nothing comes
+  int stealsBuffers; // another tool registers its own buffers, so that no records arrive
   int subscriptions, buffers;
   uint64_t enabled; // kinds, as bits
-  // One kernel for each identifier that was pushed, of 100 ns and 10 more each time.
+  // Each pushed identifier gets one kernel; kernel i takes 100 + 10 i ns.
   uint64_t pushed[64];
   int pushes, depth, flushes;
 };

@@ -1,5 +1,4 @@
-// A stand-in for NVIDIA's driver: devices are host memory, launches are written down. Tests look at `fake` and change
-// what it answers.
+// A stand-in for NVIDIA's driver: devices are host memory; tests set its answers and read its launches in `fake`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "fake_driver.h"
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 #include <time.h>
 
 struct FakeDriver fake = {.major = 9, .minor = 0, .devices = 2, .clusters = 8};
-uint64_t keptBytes; // by the memory pool, which is made once
+uint64_t keptBytes; // by the memory pool, which is created once
 
 struct LaunchAttribute {
   int id, pad, flag, rest[15];
@@ -18,7 +17,7 @@ struct LaunchConfig {
   struct LaunchAttribute *attributes;
   uint32_t attributeCount;
 };
-// runtime/device/cuda/StridedElements.h, in C.
+// Mirrors runtime/device/cuda/StridedElements.h in C.
 struct StridedElements {
   uint64_t from, to, count;
   uint32_t rank, reserved;
@@ -99,7 +98,7 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
     memcpy(&fake.words[i], parameters[i], 8);
   if (fake.onLaunch)
     fake.onLaunch(parameters);
-  // y = 2 x, for tests that look at results: pointer, extent and stride of x, then of y.
+  // Computes y = 2 x for tests that check results: pointer, extent and stride of x, then of y.
   if (!strncmp(function, "doubled_blocks", 14))
     for (int64_t i = 0; i < **(int64_t **)&parameters[1]; ++i)
       (*(float **)parameters[3])[i] = 2 * (*(float **)parameters[0])[i];

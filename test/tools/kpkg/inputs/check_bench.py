@@ -1,4 +1,4 @@
-"""Checks what `kpkg bench` wrote for hostile.k: `check_bench.py JSON HTML`.
+"""Checks the output of `kpkg bench` for hostile.k: `check_bench.py JSON HTML`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

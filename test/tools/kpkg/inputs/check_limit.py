@@ -1,4 +1,4 @@
-"""Holds how the limit of bfloat16 was measured to what this CPU runs: `check_limit.py BENCH VERSION`.
+"""Checks that the bfloat16 limit was measured with this CPU's instructions: `check_limit.py BENCH VERSION`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

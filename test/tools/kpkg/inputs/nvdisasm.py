@@ -1,4 +1,4 @@
-"""A stand-in for nvdisasm: says what it was given.
+"""Stands in for nvdisasm: checks its arguments and prints the size of the cubin.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

@@ -1,6 +1,6 @@
 """Shows packages with odd manifests by `kpkg info`: `odd_manifests.py PACKAGE FOLDER`.
 
-Nothing aborts, nothing steers the terminal.
+The command must not abort or emit terminal control sequences.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,7 +27,7 @@ def write(manifest, path):
 
 
 def places(value, path=()):
-    """Every object member and list item, as the path to it; of lists the first and the last item."""
+    """Yields the path of every object member and list item; for lists, only of the first and the last item."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield (*path, key)
@@ -39,7 +39,7 @@ def places(value, path=()):
 
 
 def changed(place, odd):
-    """The manifest with `odd` in that place, or without what is there when `odd` is ..."""
+    """Returns the manifest with `odd` in that place, or without the place if `odd` is ..."""
     manifest = copy.deepcopy(MANIFEST)
     holder = manifest
     for step in place[:-1]:

@@ -1,6 +1,6 @@
 """Puts a section of one package into another: `replace_section.py PACKAGE SECTION OTHER OUTPUT`.
 
-Digests and offsets are right afterwards, as those of an attacker or of a wrong compiler are; signatures are not.
+Digests and offsets are correct afterwards, as an attacker or a faulty compiler would make them; signatures are not.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ def up(offset):
 
 
 def read(path):
-    """The manifest, and the stored bytes of the sections by name."""
+    """Returns the manifest, and the stored bytes of the sections by name."""
     package = Path(path).read_bytes()
     size = int.from_bytes(package[16:24], "little")
     manifest, start = json.loads(package[64 : 64 + size]), up(64 + size)

@@ -1,4 +1,4 @@
-"""Watches a source, breaks what it imports after the first check, and repairs it after the second: `watched.py FOLDER`.
+"""Watches a source, breaks its import after the first check, and repairs it after the second: `watched.py FOLDER`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ source.write_text("from sizes import WIDTH\n\ncomptime HALF = WIDTH // 2\n")
 command = ["kpkg", "watch", str(source), "--count", "3", "--then", "echo then"]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as watch:
     assert watch.stdout is not None
-    unseen = Timer(60, watch.kill)  # a change that is never seen would wait for ever
+    unseen = Timer(60, watch.kill)  # limits the wait for a change that is never seen
     unseen.start()
     for line in watch.stdout:
         print(line, end="")

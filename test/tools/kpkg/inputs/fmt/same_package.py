@@ -1,4 +1,4 @@
-"""Fails unless two packages differ in their sources alone: `same_package.py ONE OTHER`.
+"""Fails unless two packages differ only in their sources: `same_package.py ONE OTHER`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def contents(package: str) -> dict:
-    """The manifest without the sources' digests, and without places in the file."""
+    """Returns the manifest without the digests of the sources and without file offsets."""
     text = subprocess.run(["kpkg", "info", package, "--json"], capture_output=True, text=True, check=True).stdout
     manifest = json.loads(text)
     manifest["sections"] = [
