@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -215,6 +216,35 @@ def test_variables_of_the_environment(packages):
     )
     done = in_process("-c", f"import kpkg; kpkg.load({path!r})", KPKG_REQUIRE="1")
     assert "KPKG_REQUIRE has '1', which is not understood" in done.stderr
+
+
+def test_places_that_are_not_there(packages):
+    line = "import kpkg, torch; kpkg.ops.gelu(torch.ones(2))"
+    for path in ("/nowhere/packages", f"{packages['softmax']}:/nowhere/packages"):
+        done = in_process("-c", line, KPKG_PATH=path)
+        assert done.returncode == 0 and "/nowhere/packages cannot be opened" in done.stderr, done.stderr
+
+
+def test_unknown_variables_are_warned_about(packages):
+    line = f"import kpkg; kpkg.load({str(packages['softmax'])!r})"
+    done = in_process("-c", line, KPKG_FALBACK="strict")
+    assert "KPKG_FALBACK is no variable that kpkg reads; these are KPKG_CACHE_DIR, " in done.stderr
+    assert in_process("-c", line).stderr == ""
+
+
+def test_all_variables_that_are_read_are_known():
+    """The runtime knows them all: an unknown one is warned about."""
+    reads = re.compile(r"""(?:environ\b[^"'\n]{0,7}|getenv\(|GetEnv\(|variable\(|valueOf\(|\$\{?)["']?(KPKG_[A-Z_]+)""")
+    text = (ROOT / "runtime" / "package" / "Environment.cpp").read_text()
+    known = set(re.findall(r'"(KPKG_[A-Z_]+)"', text.partition("std::vector<std::string> splitList")[0]))
+    files = [
+        path
+        for folder in ("runtime", "compiler", "tools", "test")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".cpp", ".h", ".py", "") and path.is_file()
+    ]
+    read = {name for path in files for name in reads.findall(path.read_text(errors="ignore"))}
+    assert read and not read - known - {"KPKG_"}, "the list of Environment.cpp lacks them"
 
 
 def test_sharding_before_the_first_call(packages):
