@@ -24,11 +24,12 @@ from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
 from kpkg._messages import elsewhere as _elsewhere
-from kpkg._native import cpu_targets, cpu_threads, set_cpu_threads, version
+from kpkg._native import cpu_targets, cpu_threads, version
 from kpkg._native import cpu_threads as get_cpu_threads
 from kpkg._op import Op
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
 from kpkg._profile import Profile, profile_kernel
+from kpkg._threads import set_cpu_threads
 
 if TYPE_CHECKING:
     from kpkg import kernels as kernels

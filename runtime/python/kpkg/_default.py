@@ -150,9 +150,8 @@ class DefaultOp(CallableOp):
             if op is None:
                 run = self._implementation
                 if run is None:
-                    raise KernelError(
-                        f"{self.name}: {self._reason}, and PyTorch has no implementation of it that kpkg knows"
-                    )
+                    absent = "" if elsewhere(self.name) else ", and PyTorch has no implementation of it that kpkg knows"
+                    raise KernelError(f"{self.name}: {self._reason}{absent}")
                 self.note_fallback()
                 form = form_of_function(self.name, run)
                 args, kwargs = (args, kwargs) if form is None else form.fit(args, kwargs)
