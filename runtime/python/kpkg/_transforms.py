@@ -26,10 +26,7 @@ def _named(names: str) -> frozenset[str]:
 _LOWER = _named(
     "gemm gemm_batched bmm matmul linear linear_fused rnn_tanh_cell rnn_relu_cell "
     "conv1d conv2d conv3d conv1d_fused conv2d_fused conv3d_fused conv_transpose1d conv_transpose2d conv_transpose3d "
-    "sparse_linear compressed_linear block_sparse_linear half_sparse_linear "
-    "sparse_conv2d block_sparse_conv2d half_sparse_conv2d "
-    "scaled_dot_product_attention attention attention_varlen attention_decode attention_latent "
-    "attention_alibi attention_relative attention_documents"
+    "scaled_dot_product_attention attention attention_varlen attention_decode attention_latent attention_documents"
 )
 #: On CPUs PyTorch casts the products of these cells alone, so that states keep their dtype, and of `mv` nothing.
 _LOWER_CUDA = _named("lstm_cell gru_cell gemv")
@@ -110,11 +107,11 @@ def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> Non
                     return overload(*promoted)
                 try:
                     return overload(*args)
-                except RuntimeError as refusal:  # of mixed dtypes
+                except RuntimeError:  # it refuses mixed dtypes
                     try:
                         return overload(*promoted)
                     except RuntimeError:
-                        raise refusal from None
+                        return overload(*args)  # fails again, with the dtypes that were given
 
         return run
 
