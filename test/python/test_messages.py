@@ -179,6 +179,8 @@ def test_configurations_are_checked(default_ops):
             (TypeError, {"warps": 4}, "takes a kpkg.KernelConfig or None, not {'warps': 4}"),
             (ValueError, KernelConfig(warps="x"), "warps is 'x', expected a positive number"),
             (ValueError, KernelConfig(warps=0), "warps is 0"),
+            (ValueError, KernelConfig(warps=99), "no kernel of it has 99 warps; its package has none for GPUs"),
+            (ValueError, KernelConfig(stages=99), "no kernel of it has the parameter 'stages'"),
             (ValueError, KernelConfig(tile=64), "tile is 64, expected extents of BM, BN, BK"),
             (ValueError, KernelConfig(params={"COL": 1024}), "parameter 'COL'; did you mean 'COLS'?; there are COLS"),
             (ValueError, KernelConfig(block_size=64), "no kernel of it has the parameter 'BM'"),
@@ -193,6 +195,12 @@ def test_configurations_are_checked(default_ops):
     with softmax.configure(KernelConfig(variant="any")):  # after refused ones, as ever
         assert_close(softmax(x), x.softmax(-1))
     assert "the configuration asks for" not in softmax.explain(x)
+
+
+def test_fields_of_configurations_are_checked():
+    assert "params is 'X', expected values by the names" in message(ValueError, KernelConfig, params="X")
+    assert "use_fp16 and use_bfloat16 are True or False, not 'yes'" in message(ValueError, KernelConfig, use_fp16="yes")
+    assert KernelConfig(block_size=0).tile == (0, 0)  # which `configure` refuses
 
 
 def test_variables_of_the_environment(packages):
