@@ -96,16 +96,10 @@ def test_the_cell_with_a_body(tmp_path):
 
 
 def test_required_packages(tmp_path):
-    """`max build softmax.mojo -o softmax.mojopkg`, in the folder of kpkg's own sources and beside them."""
-    for family, source, name in (("softmax", "softmax.k", "softmax"), ("norm", "norm.k", "layer_norm")):
-        line = f"kpkg build {source} -o {tmp_path}/{name}.kpkg -O1 --target native"
-        given = {**os.environ}
-        done = subprocess.run(
-            ["bash", "-c", line.replace("kpkg", str(COMMAND), 1)],
-            cwd=ROOT / "kernels_src" / family, capture_output=True, text=True, env=given,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert f"kpkg::{name}" in {op.name for op in kpkg.load(tmp_path / f"{name}.kpkg")}
+    """`max build softmax.mojo -o softmax.mojopkg`, in the folder of kpkg's own sources and beside it."""
+    done = shell(f"cd {ROOT}/kernels_src/softmax && kpkg build softmax.k -o {tmp_path}/softmax.kpkg -O0", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "kpkg::softmax" in {op.name for op in kpkg.load(tmp_path / "softmax.kpkg")}
     shutil.copy(ROOT / "kernels_src" / "gemm" / "gemm.k", tmp_path)
     done = shell("kpkg build gemm.k -o gemm.kpkg", tmp_path)
     assert "modules that kpkg's own kernels share lie in its folder kernels_src" in done.stderr
