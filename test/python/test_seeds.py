@@ -348,7 +348,7 @@ def test_decorators_are_answered(name):
         ("nms", "use torchvision.ops.nms"),
         ("tpu_matmul", "kpkg has no TPUs; on CPUs and GPUs use kpkg.ops.matmul"),
         ("gpu_flash_attention", "use kpkg.ops.scaled_dot_product_attention"),
-        ("tpu_block_sparse", "kpkg.sparse.pack and kpkg.sparse.linear"),
+        ("tpu_block_sparse", "kpkg has no TPUs; on CPUs and GPUs use kpkg.sparse.pack and kpkg.sparse.linear"),
     ],
 )
 def test_functions_that_are_not_here(name, way_out, default_ops):
