@@ -7,8 +7,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace kpkg::package {
+
+/// What the runtime, the command and the Python package read.
+constexpr std::string_view variables[] = {"KPKG_CACHE_DIR",   "KPKG_COMMAND",  "KPKG_CUDA_DRIVER", "KPKG_CUPTI",
+                                          "KPKG_DISABLE",     "KPKG_FALLBACK", "KPKG_LOCK",        "KPKG_LOG",
+                                          "KPKG_NUM_THREADS", "KPKG_NVDISASM", "KPKG_NVTX",        "KPKG_PATH",
+                                          "KPKG_PTXAS",       "KPKG_REQUIRE",  "KPKG_TARGET",      "KPKG_TRUST"};
+/// What builds, tests and measurements of kpkg itself read. Users' lists leave them out.
+constexpr std::string_view developersVariables[] = {
+    "KPKG_ADAPTER_PACKAGES", "KPKG_BUILD_DIR",     "KPKG_COMMIT",        "KPKG_CONV_CASES", "KPKG_CONV_SEED",
+    "KPKG_DISPATCH_CASES",   "KPKG_DISPATCH_SEED", "KPKG_DRIVER",        "KPKG_JOBS",       "KPKG_LLVM_PREFIX",
+    "KPKG_PYTHON",           "KPKG_STRIDE",        "KPKG_UPDATE_GOLDEN", "KPKG_VENV"};
 
 std::vector<std::string> splitList(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -30,6 +42,30 @@ static void notUnderstood(const char *name, std::string_view value, const char *
   log(KPKG_LOG_WARN, std::string(name) + "=" + std::string(value) + " is not understood (" + expected + "); ignored");
 }
 
+/// A mistyped name would do nothing, and nobody would see it.
+static void warnOfUnknownVariables() {
+  for (char **entry = environ; entry && *entry; ++entry) {
+    std::string_view name(*entry);
+    name = name.substr(0, name.find('='));
+    auto has = [&](const auto &names) {
+      return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    };
+    if (!name.starts_with("KPKG_") || has(variables) || has(developersVariables))
+      continue;
+    std::string message = std::string(name) + " is no variable that kpkg reads; these are";
+    for (std::string_view each : variables)
+      message += (each == variables[0] ? " " : ", ") + std::string(each);
+    log(KPKG_LOG_WARN, message);
+  }
+}
+
+/// The log reads its limit itself, before all else.
+static void checkLog() {
+  std::string_view level = variable("KPKG_LOG");
+  if (!level.empty() && level != "error" && level != "warn" && level != "info" && level != "debug")
+    notUnderstood("KPKG_LOG", level, "error, warn, info or debug");
+}
+
 bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::string> &keys) {
   constexpr std::string_view signedBy = "signed-by:";
   if (text == "any") {
@@ -47,6 +83,8 @@ bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::strin
 
 static Environment readEnvironment() {
   Environment found;
+  warnOfUnknownVariables();
+  checkLog();
   for (const std::string &part : splitList(variable("KPKG_FALLBACK"), ',')) {
     size_t equals = part.find('=');
     std::string_view name = std::string_view(part).substr(equals == std::string::npos ? 0 : equals + 1);

@@ -132,6 +132,17 @@ def test_what_is_refused(source, tmp_path, monkeypatch):
     assert kpkg.get_compiler().command == str(COMMAND) and kpkg.get_compiler().cache == tmp_path / "other"
 
 
+def test_variables_that_name_what_is_not_there(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("KPKG_COMMAND", "/nowhere/kpkg")
+    with pytest.raises(FileNotFoundError, match="KPKG_COMMAND is /nowhere/kpkg, which is no program"):
+        kpkg.get_compiler()
+    monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KPKG_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(OSError, match="KPKG_CACHE_DIR names the folder of compiled packages: .*file/cache"):
+        kpkg.get_compiler().compile_from_file(source, targets="x86-64-v3")
+
+
 def command_line(*arguments, **environment):
     given = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "KPKG_COMMAND": str(COMMAND), **environment}
     return subprocess.run([sys.executable, "-m", "kpkg", *arguments], capture_output=True, text=True, env=given)

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -178,6 +179,8 @@ def test_configurations_are_checked(default_ops):
             (TypeError, {"warps": 4}, "takes a kpkg.KernelConfig or None, not {'warps': 4}"),
             (ValueError, KernelConfig(warps="x"), "warps is 'x', expected a positive number"),
             (ValueError, KernelConfig(warps=0), "warps is 0"),
+            (ValueError, KernelConfig(warps=99), "no kernel of it has 99 warps; its package has none for GPUs"),
+            (ValueError, KernelConfig(stages=99), "no kernel of it has the parameter 'stages'"),
             (ValueError, KernelConfig(tile=64), "tile is 64, expected extents of BM, BN, BK"),
             (ValueError, KernelConfig(params={"COL": 1024}), "parameter 'COL'; did you mean 'COLS'?; there are COLS"),
             (ValueError, KernelConfig(block_size=64), "no kernel of it has the parameter 'BM'"),
@@ -192,6 +195,12 @@ def test_configurations_are_checked(default_ops):
     with softmax.configure(KernelConfig(variant="any")):  # works as before after refused configurations
         assert_close(softmax(x), x.softmax(-1))
     assert "the configuration asks for" not in softmax.explain(x)
+
+
+def test_fields_of_configurations_are_checked():
+    assert "params is 'X', expected values by the names" in message(ValueError, KernelConfig, params="X")
+    assert "use_fp16 and use_bfloat16 are True or False, not 'yes'" in message(ValueError, KernelConfig, use_fp16="yes")
+    assert KernelConfig(block_size=0).tile == (0, 0)  # which `configure` refuses
 
 
 def test_variables_of_the_environment(packages):
@@ -215,6 +224,35 @@ def test_variables_of_the_environment(packages):
     )
     done = in_process("-c", f"import kpkg; kpkg.load({path!r})", KPKG_REQUIRE="1")
     assert "KPKG_REQUIRE has '1', which is not understood" in done.stderr
+
+
+def test_places_that_are_not_there(packages):
+    line = "import kpkg, torch; kpkg.ops.gelu(torch.ones(2))"
+    for path in ("/nowhere/packages", f"{packages['softmax']}:/nowhere/packages"):
+        done = in_process("-c", line, KPKG_PATH=path)
+        assert done.returncode == 0 and "/nowhere/packages cannot be opened" in done.stderr, done.stderr
+
+
+def test_unknown_variables_are_warned_about(packages):
+    line = f"import kpkg; kpkg.load({str(packages['softmax'])!r})"
+    done = in_process("-c", line, KPKG_FALBACK="strict")
+    assert "KPKG_FALBACK is no variable that kpkg reads; these are KPKG_CACHE_DIR, " in done.stderr
+    assert in_process("-c", line).stderr == ""
+
+
+def test_all_variables_that_are_read_are_known():
+    """The runtime knows them all: an unknown one is warned about."""
+    reads = re.compile(r"""(?:environ\b[^"'\n]{0,7}|getenv\(|GetEnv\(|variable\(|valueOf\(|\$\{?)["']?(KPKG_[A-Z_]+)""")
+    text = (ROOT / "runtime" / "package" / "Environment.cpp").read_text()
+    known = set(re.findall(r'"(KPKG_[A-Z_]+)"', text.partition("std::vector<std::string> splitList")[0]))
+    files = [
+        path
+        for folder in ("runtime", "compiler", "tools", "test")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".cpp", ".h", ".py", "") and path.is_file()
+    ]
+    read = {name for path in files for name in reads.findall(path.read_text(errors="ignore"))}
+    assert read and not read - known - {"KPKG_"}, "the list of Environment.cpp lacks them"
 
 
 def test_sharding_before_the_first_call(packages):

@@ -240,6 +240,14 @@ def test_batch_norm_in_training(kind, shape, momentum, tracks):
         norm.train()(torch.randn(1, *shape[1:2], *[1] * (len(shape) - 2)))
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 4), (4, 3, 0)])
+def test_batches_of_nothing_keep_the_running_statistics(shape):
+    norm, reference = nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    assert_close(norm(torch.ones(shape)), reference(torch.ones(shape)))
+    for (name, value), other in zip(norm.state_dict().items(), reference.state_dict().values()):
+        assert_close(value, other, msg=name)
+
+
 def test_pooling_keeps_channels_last():
     x = torch.randn(2, 70, 8, 12).contiguous(memory_format=torch.channels_last)
     for mine, theirs in (

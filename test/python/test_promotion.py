@@ -10,6 +10,7 @@ from __future__ import annotations
 import kpkg
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.testing import assert_close
 
 ELEMENTWISE = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div")}
@@ -78,6 +79,50 @@ def test_products_of_two_dtypes(ops):
     assert_close(ops["kpkg::gemm"](a, b, bias=bias), a.float() @ b + bias)
     assert_close(ops["kpkg::linear"](a, b.t(), bias), a.float() @ b + bias)
     assert_close(ops["kpkg::gemm_batched"](a.half()[None], b.double()[None])[0], a.double() @ b.double())
+
+
+def test_products_by_their_other_names(ops):
+    a, b = torch.randn(9, 8).bfloat16(), torch.randn(8, 7)
+    before = dict(ops["kpkg::matmul"].promotions)
+    assert_close(ops["kpkg::matmul"](a, b), a.float() @ b)
+    assert_close(ops["kpkg::matmul"](a, b[:, 0].double()), a.double() @ b[:, 0].double())
+    assert_close(ops["kpkg::bmm"](a[None], b[None].half()), torch.bmm(a[None].float(), b[None].half().float()))
+    assert_close(ops["kpkg::gemv"](a, b[:, 0]), torch.mv(a.float(), b[:, 0]))
+    after = ops["kpkg::matmul"].promotions
+    assert after["bfloat16, float32 -> float32"] == before.get("bfloat16, float32 -> float32", 0) + 1
+
+
+NORMS = {
+    "layer_norm": lambda x, w: F.layer_norm(x, (8,), w, w),
+    "native_layer_norm": lambda x, w: torch.native_layer_norm(x, (8,), w, w, 1e-5),
+    "rms_norm": lambda x, w: F.rms_norm(x, (8,), w, 1e-6),
+    "group_norm": lambda x, w: F.group_norm(x, 2, w, w),
+    "instance_norm": lambda x, w: F.instance_norm(x, weight=w, bias=w),
+    "batch_norm": lambda x, w: F.batch_norm(x, w, w.abs(), w, w),
+    "batch_norm_training": lambda x, w: F.batch_norm(x, None, None, w, w, True),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_with_wide_parameters(name, ops):
+    """The result has the dtype of the input, as PyTorch's has on CPUs."""
+    x, w = torch.randn(4, 8, 8).bfloat16(), torch.rand(8) + 0.5
+    op = ops[f"kpkg::{name}"]
+    arguments = {
+        "group_norm": (2, w, w), "instance_norm": (w, w), "batch_norm": (w, w, w, w), "batch_norm_training": (w, w)
+    }.get(name, ([8], w) if name == "rms_norm" else ([8], w, w))  # fmt: skip
+    found, expected = op(x, *arguments), NORMS[name](x, w)
+    found = found[0] if name == "batch_norm_training" else found
+    pairs = zip(found, expected) if isinstance(expected, tuple) else [(found, expected)]
+    for mine, theirs in pairs:
+        assert_close(mine, theirs.view_as(mine), atol=0.03, rtol=0.02)
+
+
+def test_layers_take_narrow_inputs(default_ops):
+    x = torch.randn(4, 8, 8).bfloat16()
+    for kind, *arguments in (("LayerNorm", 8), ("RMSNorm", 8), ("GroupNorm", 2, 8), ("BatchNorm1d", 8)):
+        mine, theirs = getattr(kpkg.nn, kind)(*arguments), getattr(torch.nn, kind)(*arguments)
+        assert_close(mine(x), theirs(x), atol=0.03, rtol=0.02)
 
 
 def test_casts_are_counted(ops):

@@ -341,6 +341,26 @@ def test_decorators_are_answered(name):
             exec(f"from {module} import {name}")
 
 
+@pytest.mark.parametrize(
+    "name, way_out",
+    [
+        ("moe_dispatch", "kpkg.ops.grouped_gemm multiplies the rows of each expert"),
+        ("nms", "use torchvision.ops.nms"),
+        ("tpu_matmul", "kpkg has no TPUs; on CPUs and GPUs use kpkg.ops.matmul"),
+        ("gpu_flash_attention", "use kpkg.ops.scaled_dot_product_attention"),
+        ("tpu_block_sparse", "kpkg has no TPUs; on CPUs and GPUs use kpkg.sparse.pack and kpkg.sparse.linear"),
+    ],
+)
+def test_functions_that_are_not_here(name, way_out, default_ops):
+    with pytest.raises(kpkg.KernelError, match=f"no package has kpkg::{name}; {way_out}"):
+        default_ops[f"kpkg::{name}"](torch.randn(4, 4))
+    for module in ("kpkg", "kpkg.kernels"):
+        with pytest.raises(ImportError, match=name):
+            exec(f"from {module} import {name}")
+        with pytest.raises(AttributeError, match=way_out):
+            getattr(sys.modules[module], name)
+
+
 def test_configuration():
     from kpkg.kernels import KernelConfig, PrecisionConfig
 

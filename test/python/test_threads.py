@@ -61,5 +61,9 @@ def test_a_bad_number_is_refused(count):
     with pytest.raises(ValueError, match=f"1 to 1024 threads, not {count}"):
         kpkg.set_cpu_threads(count)
     assert kpkg.get_cpu_threads() == before
-    with pytest.raises(TypeError):
-        kpkg.set_cpu_threads("two")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", ["two", 1.5, None, True, [2]])
+def test_what_is_no_number_is_refused(count):
+    with pytest.raises(TypeError, match="takes a whole number of threads, not "):
+        kpkg.set_cpu_threads(count)

@@ -23,11 +23,13 @@ from kpkg._info import kernel_info
 from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
-from kpkg._native import cpu_targets, cpu_threads, set_cpu_threads, version
+from kpkg._messages import elsewhere as _elsewhere
+from kpkg._native import cpu_targets, cpu_threads, version
 from kpkg._native import cpu_threads as get_cpu_threads
 from kpkg._op import Op
 from kpkg._policy import fallback_policy, get_fallback_policy, set_fallback, set_fallback_policy
 from kpkg._profile import Profile, profile_kernel
+from kpkg._threads import set_cpu_threads
 
 if TYPE_CHECKING:
     from kpkg import kernels as kernels
@@ -56,7 +58,7 @@ def __getattr__(name: str) -> Any:
         raise ImportError(_WRITTEN_IN_K[name])
     if not name.startswith("_") and ops.has(name):
         return getattr(ops, name)
-    raise AttributeError(f"module 'kpkg' has no attribute {name!r}{_closest(name, __dir__())}")
+    raise AttributeError(f"module 'kpkg' has no attribute {name!r}{_elsewhere(name) or _closest(name, __dir__())}")
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,8 @@ def find_command() -> str:
     Raises FileNotFoundError when there is none.
     """
     named = os.environ.get("KPKG_COMMAND")
+    if named and shutil.which(named) is None:
+        raise FileNotFoundError(f"KPKG_COMMAND is {named}, which is no program that runs")
     own = Path(__file__).parent / "bin" / "kpkg"
     beside = Path(__file__).resolve().parents[1].parent / "bin" / "kpkg"  # of a build tree
     found = named or (str(own) if own.exists() else None) or _on_path() or (str(beside) if beside.exists() else None)
@@ -157,7 +159,11 @@ class Compiler:
         return True
 
     def _make(self, source: Path, file: Path, arguments: Sequence[str]) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            text = f"{error.strerror}; KPKG_CACHE_DIR names the folder of compiled packages"
+            raise OSError(error.errno, text, str(self.cache)) from None
         handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".kpkg", dir=file.parent)
         os.close(handle)
         try:

@@ -91,14 +91,19 @@ class KernelConfig:
     precision: PrecisionConfig | str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("tile", self.block_size), ("dtype", self.use_fp16), ("dtype", self.use_bfloat16)):
+        if not isinstance(self.params, Mapping):
+            raise ValueError(f"params is {shown(self.params)}, expected values by the names of parameters")
+        size = None if self.block_size is None else (self.block_size, self.block_size)
+        for name, value in (("tile", size), ("dtype", self.use_fp16), ("dtype", self.use_bfloat16)):
+            if name == "dtype" and not isinstance(value, bool):
+                raise ValueError(f"use_fp16 and use_bfloat16 are True or False, not {shown(value)}")
             if value and getattr(self, name) is not None:
                 raise ValueError(
                     f"KernelConfig got {name}= and another word for it: block_size is a tile, use_fp16 and "
                     "use_bfloat16 are dtypes"
                 )
             if value:
-                meant = (value, value) if name == "tile" else "float16" if self.use_fp16 else "bfloat16"
+                meant = value if name == "tile" else "float16" if self.use_fp16 else "bfloat16"
                 object.__setattr__(self, name, meant)  # the class is frozen
         if self.use_tensor_cores is False:
             raise ValueError(
@@ -183,6 +188,13 @@ def check_config(op: Op, config: Any) -> str:
         raise ValueError(
             f"{op.name}: {config.target!r} is no target{closest(config.target, targets)}; its package is for "
             f"{', '.join(targets)}"
+        )
+    counts = {each["launch"]["threads"] for each in instances if "launch" in each}
+    if "threads" in wanted and not counts & set(wanted["threads"]):
+        warps = ", ".join(str(count // 32) for count in sorted(counts))
+        raise ValueError(
+            f"{op.name}: no kernel of it has {' or '.join(map(str, _many(config.warps)))} warps; "
+            + (f"there are {warps}" if warps else "its package has none for GPUs, which alone have warps")
         )
     variants = {each["variant"] for each in instances}
     if config.variant is not None and config.variant not in variants:

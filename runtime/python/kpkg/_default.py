@@ -20,21 +20,18 @@ from kpkg import _policy
 from kpkg._errors import FallbackWarning, KernelError, _caller_level
 from kpkg._forms import form_of_function
 from kpkg._library import CustomOpLibrary
-from kpkg._messages import closest
+from kpkg._messages import closest, elsewhere
 from kpkg._op import CallableOp, Op
 
 
 def package_files() -> list[Path]:
-    """Where ``kpkg.ops`` looks: the files and folders of KPKG_PATH in order, then the packages that came with kpkg."""
+    """Where ``kpkg.ops`` looks: the files and folders of KPKG_PATH in order, then the packages that came with kpkg.
+
+    What KPKG_PATH names and is not there is among them: opening it says so.
+    """
     places = [Path(part) for part in os.environ.get("KPKG_PATH", "").split(":") if part]
-    places.append(Path(__file__).parent / "packages")
-    return [
-        file
-        for place in places
-        for file in (
-            sorted(place.glob("*.kpkg")) if place.is_dir() else [place] if place.exists() or place.suffix else []
-        )
-    ]
+    named = [file for place in places for file in (sorted(place.glob("*.kpkg")) if place.is_dir() else [place])]
+    return [*named, *sorted((Path(__file__).parent / "packages").glob("*.kpkg"))]
 
 
 class _Packages:
@@ -78,7 +75,8 @@ class _Packages:
                 except (ImportError, OSError, RuntimeError) as error:
                     return None, f"{library.path} cannot be registered with PyTorch: {error}"
                 return library[name], ""
-        reason = f"no package has {name}{closest(name, itertools.chain.from_iterable(self.names().values()))}"
+        near = elsewhere(name) or closest(name, itertools.chain.from_iterable(self.names().values()))
+        reason = f"no package has {name}{near}"
         if self.broken:
             reason += "; " + "; ".join(f"{file} cannot be opened: {error}" for file, error in self.broken.items())
         elif not self.libraries():
@@ -152,9 +150,8 @@ class DefaultOp(CallableOp):
             if op is None:
                 run = self._implementation
                 if run is None:
-                    raise KernelError(
-                        f"{self.name}: {self._reason}, and PyTorch has no implementation of it that kpkg knows"
-                    )
+                    absent = "" if elsewhere(self.name) else ", and PyTorch has no implementation of it that kpkg knows"
+                    raise KernelError(f"{self.name}: {self._reason}{absent}")
                 self.note_fallback()
                 form = form_of_function(self.name, run)
                 args, kwargs = (args, kwargs) if form is None else form.fit(args, kwargs)

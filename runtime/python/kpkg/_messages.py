@@ -35,6 +35,19 @@ WRITTEN_IN_K = {
     f"{_BY_FILE}",
 }
 
+_ON_A_TPU = "kpkg has no TPUs; on CPUs and GPUs use"
+#: Names of other libraries' ops, and what to use here.
+_ELSEWHERE = {
+    "nms": "use torchvision.ops.nms",
+    "moe_dispatch": "kpkg.ops.grouped_gemm multiplies the rows of each expert; PyTorch's topk and sort route them",
+    "gpu_matmul": "use kpkg.ops.matmul",
+    "tpu_matmul": f"{_ON_A_TPU} kpkg.ops.matmul",
+    "gpu_flash_attention": "use kpkg.ops.scaled_dot_product_attention",
+    "tpu_flash_attention": f"{_ON_A_TPU} kpkg.ops.scaled_dot_product_attention",
+    "block_sparse": "use kpkg.sparse.pack and kpkg.sparse.linear",
+    "tpu_block_sparse": f"{_ON_A_TPU} kpkg.sparse.pack and kpkg.sparse.linear",
+}
+
 
 def shown(value: Any) -> str:
     """`value` in a message: arrays by type, dtype and shape, everything else cut to some 60 characters."""
@@ -67,6 +80,12 @@ def closest(name: str, names: Iterable[str]) -> str:
     """ "; did you mean ...?" where names are near, else ""."""
     found = [repr(each) for each in near(name, names)[:3]]
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def elsewhere(name: str) -> str:
+    """ "; use ..." for what another library calls an op that is none here, else ""."""
+    advice = _ELSEWHERE.get(name.rpartition("::")[2])
+    return f"; {advice}" if advice else ""
 
 
 def among(name: str, names: Collection[str]) -> str:

@@ -158,8 +158,7 @@ class Op(CallableOp):
         """
         translated = self._library._translate(error)
         if self.name in _promotion.OPS and (call := _promotion.promoted(self, args, kwargs)) is not None:
-            result = self(*call.args, **call.kwargs)
-            return result if call.result is None else result.to(call.result)
+            return call.run(self)
         if translated is error:  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
             self._check_types(args, kwargs)
         raise translated from None

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,8 +27,16 @@ _PRODUCTS = {
     "kpkg::gemm_batched": ("a", "b", "c"),
     "kpkg::linear": ("input", "weight", "bias"),
     "kpkg::linear_fused": ("input", "weight", "bias", "residual"),
+    "kpkg::bmm": ("input", "mat2"),
+    "kpkg::matmul": ("input", "other"),
+    "kpkg::gemv": ("a", "x", "c"),
 }
-OPS = _ELEMENTWISE | _PRODUCTS
+#: Their first result has the dtype of the input, whatever the parameters have: PyTorch's norms on CPUs do so.
+NORMS = {
+    f"kpkg::{name}": ("input", "weight", "bias")
+    for name in ("layer_norm", "native_layer_norm", "rms_norm", "group_norm", "native_group_norm", "instance_norm")
+}
+OPS = _ELEMENTWISE | _PRODUCTS | NORMS
 
 
 class Promoted(NamedTuple):
@@ -36,6 +45,15 @@ class Promoted(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: torch.dtype | None
+
+    def run(self, call: Callable[..., Any]) -> Any:
+        """The results of `call` with these arguments. The first of several has the dtype, the others are statistics."""
+        results = call(*self.args, **self.kwargs)
+        if self.result is None:
+            return results
+        if isinstance(results, tuple):
+            return results[0].to(self.result), *results[1:]
+        return results.to(self.result)
 
 
 def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
@@ -50,7 +68,8 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     operands = {name: given[name] for name in OPS[op.name] if given.get(name) is not None}
     tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
     numbers = [value for value in operands.values() if not isinstance(value, torch.Tensor)]
-    if not tensors or (numbers and (op.name in _PRODUCTS or not all(isinstance(value, Real) for value in numbers))):
+    takes_numbers = op.name in _ELEMENTWISE and all(isinstance(value, Real) for value in numbers)
+    if not tensors or (numbers and not takes_numbers):
         return None
     dtype = _result_type(list(operands.values()))
     if op.name == "kpkg::div" and not dtype.is_floating_point and not dtype.is_complex:
@@ -73,6 +92,8 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     if all(changed[name] is operands[name] for name in operands):
         return None
     kinds = ", ".join(str(v.dtype)[6:] if isinstance(v, torch.Tensor) else "number" for v in operands.values())
+    if op.name in NORMS:
+        dtype = tensors[0].dtype
     text = f"{kinds} -> {str(dtype)[6:]}"
     op.promotions[text] = op.promotions.get(text, 0) + 1
     args = tuple(changed.get(name, value) for name, value in zip(names, args))

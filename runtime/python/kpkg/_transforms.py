@@ -6,30 +6,35 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from kpkg import _promotion
 from kpkg._op import Op
 
 # ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------
 
-_LOWER = {
-    f"kpkg::{name}"
-    for name in "gemm gemm_batched bmm matmul gemv linear gemm_grouped rnn_tanh_cell rnn_relu_cell".split()
-}
-# On CPUs PyTorch casts the products of these alone, so that states keep their dtype.
-_LOWER_CUDA = {"kpkg::lstm_cell", "kpkg::gru_cell"}
-_FLOAT32_CUDA = {
-    f"kpkg::{name}"
-    for name in "softmax log_softmax layer_norm native_layer_norm group_norm native_group_norm cross_entropy kl_div "
-    "cumsum cumprod prod sum softplus vector_norm exp log logsumexp".split()
-}
-_FLOAT32_CPU = {f"kpkg::{name}" for name in "avg_pool3d cross_entropy".split()}
-# Their tables may have more digits than their other arguments, which decide.
-_MIXED = {f"kpkg::{name}" for name in "rotary_embedding rotary_embedding_backward".split()}
+
+def _named(names: str) -> frozenset[str]:
+    return frozenset(f"kpkg::{name}" for name in names.split())
+
+
+#: Products, convolutions and attention: in the dtype of autocast.
+_LOWER = _named(
+    "gemm gemm_batched bmm matmul linear linear_fused rnn_tanh_cell rnn_relu_cell "
+    "conv1d conv2d conv3d conv1d_fused conv2d_fused conv3d_fused conv_transpose1d conv_transpose2d conv_transpose3d "
+    "scaled_dot_product_attention attention attention_varlen attention_decode attention_latent attention_documents"
+)
+#: On CPUs PyTorch casts the products of these cells alone, so that states keep their dtype, and of `mv` nothing.
+_LOWER_CUDA = _named("lstm_cell gru_cell gemv")
+_FLOAT32_CUDA = _named(
+    "softmax log_softmax layer_norm native_layer_norm rms_norm group_norm cross_entropy kl_div "
+    "cumsum cumprod prod sum softplus vector_norm exp log logsumexp"
+)
+_FLOAT32_CPU = _named("avg_pool3d max_pool3d cross_entropy kl_div prod")
 
 
 def casts(op: Op) -> tuple[Any, Any] | None:
@@ -38,38 +43,47 @@ def casts(op: Op) -> tuple[Any, Any] | None:
     It is a dtype, a function that gives it, or None, which leaves them unless they have several dtypes. The whole is
     None for an op that autocast leaves alone.
     """
-    if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments) or op.name in _MIXED:
+    if not any(a.is_tensor for a in op.arguments) or any(a.mutates for a in op.arguments):
         return None
     if op.name in _LOWER:
         return partial(torch.get_autocast_dtype, "cpu"), partial(torch.get_autocast_dtype, "cuda")
     if op.name in _LOWER_CUDA:
         return None, partial(torch.get_autocast_dtype, "cuda")
-    return torch.float32 if op.name in _FLOAT32_CPU else None, torch.float32 if op.name in _FLOAT32_CUDA else None
+    is_wide_on_gpus = op.name in _FLOAT32_CUDA and (op.name != "kpkg::rms_norm" or _casts_rms_norm())
+    return torch.float32 if op.name in _FLOAT32_CPU else None, torch.float32 if is_wide_on_gpus else None
+
+
+def _casts_rms_norm() -> bool:
+    """Whether this PyTorch's autocast has a rule for it on GPUs. Older ones have none."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA"))
 
 
 def _autocast_dtype(cast: Any, tensors: list[Tensor]) -> torch.dtype | None:
     """The dtype that float arguments are cast to; None leaves them. `cast` is that of `casts`."""
     if cast is not None:
         return cast() if callable(cast) else cast
-    dtypes = {t.dtype for t in tensors if t.is_floating_point()}
+    dtypes = {t.dtype for t in tensors if is_cast(t)}
     if len(dtypes) < 2:
         return None
-    widest = torch.float16
-    for dtype in dtypes:  # mixed arguments: the widest, as PyTorch's ops promote
-        widest = torch.promote_types(widest, dtype) if widest in dtypes or dtype != torch.bfloat16 else dtype
-    return widest
+    return reduce(torch.promote_types, dtypes)
+
+
+def is_cast(value: Any) -> bool:
+    """Whether autocast changes the dtype of such an argument: not of float64, and not of 8-bit floats."""
+    return isinstance(value, Tensor) and value.is_floating_point() and value.dtype in _CAST
+
+
+_CAST = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
-    if isinstance(value, Tensor) and value.is_floating_point() and value.dtype not in (dtype, torch.float64):
-        return value.to(dtype)
-    return value
+    return value.to(dtype) if is_cast(value) and value.dtype != dtype else value
 
 
 def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> None:
     """Makes `name` of the dispatcher, which is `op`, follow torch.autocast on the CPU and on CUDA devices.
 
-    Other namespaces' ops have mixed dtypes promoted.
+    Mixed dtypes of other ops are promoted where their kernels do not take them, as PyTorch's ops do by themselves.
     """
     namespace, _, local = name.partition("::")
     overload = getattr(getattr(torch.ops, namespace), local).default
@@ -83,7 +97,21 @@ def register_autocast(name: str, op: Op, fragment: torch.library.Library) -> Non
         def run(*args: Any) -> Any:
             dtype = _autocast_dtype(cast, [a for a in args if isinstance(a, Tensor)])
             with torch._C._ExcludeDispatchKeyGuard(key):
-                return overload(*args) if dtype is None else overload(*(_cast(a, dtype) for a in args))
+                if dtype is None:
+                    return overload(*args)
+                if cast is None and op.name in _promotion.OPS:
+                    call = _promotion.promoted(op, args, {})
+                    return overload(*args) if call is None else call.run(overload)
+                promoted = tuple(_cast(a, dtype) for a in args)
+                if cast is not None:
+                    return overload(*promoted)
+                try:
+                    return overload(*args)
+                except RuntimeError:  # it refuses mixed dtypes
+                    try:
+                        return overload(*promoted)
+                    except RuntimeError:
+                        return overload(*args)  # fails again, with the dtypes that were given
 
         return run
 

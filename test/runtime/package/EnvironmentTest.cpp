@@ -67,6 +67,23 @@ TEST(Environment, NumThreads) {
     }));
 }
 
+TEST(Environment, UnknownVariables) {
+  static std::vector<std::string> messages;
+  auto collect = [] {
+    messages.clear();
+    kpkg_set_log([](void *, kpkg_log_level, const char *text) { messages.push_back(text); }, nullptr);
+    return cpuThreads() >= 1 && cpuThreads() >= 1;
+  };
+  EXPECT_TRUE(inChild({{"KPKG_FALBACK", "strict"}, {"KPKG_CACHE_DIR", "/tmp"}, {"KPKG_BUILD_DIR", "build"}}, [&] {
+    return collect() && messages.size() == 1 && contains(messages[0], "KPKG_FALBACK is no variable that kpkg reads") &&
+           contains(messages[0], "KPKG_FALLBACK");
+  }));
+  EXPECT_TRUE(inChild({{"KPKG_LOG", "verbose"}}, [&] {
+    return collect() && messages.size() == 1 &&
+           contains(messages[0], "KPKG_LOG=verbose is not understood (error, warn, info or debug); ignored");
+  }));
+}
+
 TEST(Environment, SetThreads) {
   EXPECT_TRUE(inChild({{"KPKG_NUM_THREADS", "3"}}, [] {
     kpkg_follow_cpu_threads([]() -> int32_t { return 7; }); // the user's number takes precedence

@@ -24,6 +24,7 @@ from kpkg._info import kernel_info
 from kpkg._library import CustomOpLibrary, load
 from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
 from kpkg._messages import closest as _closest
+from kpkg._messages import elsewhere as _elsewhere
 from kpkg._op import Op
 from kpkg._profile import Profile, profile_kernel
 
@@ -63,7 +64,8 @@ def __getattr__(name: str) -> Callable[[], DefaultOp]:
             get.__name__ = get.__qualname__ = name
             get.__doc__ = f"The op {op} of kpkg.ops, which has forward and backward."
             return get
-    raise AttributeError(f"module 'kpkg.kernels' has no attribute {name!r}{_closest(name, __dir__())}")
+    near = _elsewhere(name) or _closest(name, __dir__())
+    raise AttributeError(f"module 'kpkg.kernels' has no attribute {name!r}{near}")
 
 
 def _names() -> set[str]:

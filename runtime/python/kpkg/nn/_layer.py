@@ -160,10 +160,11 @@ class Layer(nn.Module):
         op = self._kpkg_op._op
         if op is None or op._default is None or not op._is_recorded:
             return cast(Tensor, self._kpkg_op(*self._arguments(input)))
+        arguments = self._arguments(input)
         try:  # what `Op` does with PyTorch tensors, without looking at each argument first
-            return op._default(*self._arguments(input))
+            return op._default(*arguments)
         except RuntimeError as error:
-            raise op._library._translate(error) from None
+            return cast(Tensor, op._recover(error, arguments, {}))
 
     def extra_repr(self) -> str:
         """What torch.nn prints, and whether kpkg runs."""

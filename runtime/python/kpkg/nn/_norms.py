@@ -127,6 +127,8 @@ class _BatchNorm(Layer):
         By ``momentum``, or to the mean of all batches where that is None.
         """
         self.num_batches_tracked.add_(1)
+        if count == 0:
+            return  # a batch of nothing has no statistics
         momentum = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
         running = self.running_mean, self.running_var
         moved = _default.ops["kpkg::moved_statistics"](*running, mean, variance, count, momentum)

@@ -1,0 +1,21 @@
+"""The number of threads of large calls on CPUs.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+from kpkg import _native
+from kpkg._messages import shown
+
+
+def set_cpu_threads(count: int) -> None:
+    """Sets how many threads a large call on the CPU uses from now on, in place of PyTorch's number.
+
+    Raises TypeError for what is no whole number, and ValueError where it is not from 1 to 1024.
+    """
+    if isinstance(count, bool) or not isinstance(count, Integral):
+        raise TypeError(f"set_cpu_threads takes a whole number of threads, not {shown(count)}")
+    _native.set_cpu_threads(int(count))
