@@ -18,6 +18,7 @@ ALLOWED = Path("tools/ci/sizes.json")
 NO_FUNCTION = re.compile(r"(?:if|for|while|switch|else|do|namespace|class|struct|enum|union|extern|try|catch)\b")
 #: A lambda, or a value in braces.
 NO_HEAD = re.compile(r"\[[^\[\]]*\] ?[({]| = ?\{|^[^(]* = ")
+RAW = re.compile(r'R"(\w*)\((.*?)\)\1"', re.S)
 LITERALS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//.*')
 NAME = re.compile(r"([~\w:]+(?: ?operator\S+)?)\s*\(")
 
@@ -28,6 +29,7 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
     Its head begins at most one level deep, and is the text between the previous end and `{`. Lambdas belong to the
     enclosing function.
     """
+    text = RAW.sub(lambda raw: "\n" * raw[0].count("\n"), text)
     lines = [LITERALS.sub("", line) for line in text.splitlines()]
     open_blocks: list[int] = []
     for number, line in enumerate(lines):

@@ -58,7 +58,7 @@ struct Schedule : ComparedTest {
     std::string text(source);
     for (size_t at = 0; (at = text.find("128", at)) != std::string::npos; at += 3)
       text.replace(at, 3, std::to_string(tileRows));
-    text.insert(text.find("stages ="), cluster > 1 ? "cluster = " + std::to_string(cluster) + " : i32, " : "");
+    text.insert(text.find("stages ="), cluster > 1 ? "cluster = " + std::to_string(cluster) + ", " : "");
     prepare(text);
   }
 
