@@ -1,0 +1,131 @@
+"""Products of 16-bit types as GPUs run them, compiled for this CPU: which kernels they launch, and their results.
+
+The times that decide are for test/device; here only the choice is fixed for shapes that once were slow.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+
+import kpkg
+import pytest
+import torch
+from conftest import build_for_gpus
+
+F = torch.nn.functional
+CASES = 60
+ROUND_OFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+ENDS = {"none": lambda v: v, "relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+SPLIT = ["split_k_products", "reduce_products"]
+#: Rows, columns and depth; the kernels; the tile of the first one (an index of kernels_src/gemm/tiling.k) and the
+#: number of parts.
+CHOICES = [
+    ((129, 6144, 4096), ["gemm_tiles"], None),
+    ((4096, 4096, 4096), ["gemm_tiles"], None),
+    ((1, 4096, 4096), ["few_rows"], 4),
+    ((16, 4096, 4096), ["few_rows"], 4),
+    ((64, 4096, 4096), ["few_rows"], 5),
+    ((4096, 8, 4096), ["few_rows"], 5),
+    ((288, 4096, 14336), SPLIT, 0),
+    ((520, 1280, 5120), SPLIT, 0),
+    ((64, 64, 131072), SPLIT, 5),
+]
+#: Checked beside drawn ones: parts of sums, and tiles of gemm_tiles with a last one of few rows.
+DIVIDED = [(65, 64, 4096), (193, 64, 4096), (129, 64, 4096), (130, 264, 8192), (193, 2056, 200), (257, 2056, 200)]
+launched: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module")
+def package(libraries):
+    """A package of kernels_src/gemm with the kernels for GPUs.
+
+    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    """
+    return kpkg.load(build_for_gpus("gemm"))
+
+
+def chosen(op, *args):
+    """The names of the instances that a call would launch, one after the other."""
+    record = json.loads(op._native.explain(op._describe(args, {}), True))
+    package = next(package for package in record["packages"] if package["runs"])
+    return [launch["chosen"] for launch in package["launches"]]
+
+
+@pytest.mark.parametrize("shape, kernels, tile", CHOICES, ids=lambda value: str(value))
+def test_choice(package, shape, kernels, tile):
+    m, n, k = shape
+    instances = chosen(
+        package.gemm, torch.empty(m, k, dtype=torch.bfloat16), torch.empty(n, k, dtype=torch.bfloat16).t()
+    )
+    assert [instance.partition("[")[0] for instance in instances] == kernels
+    found = re.search(r"TILE=(\d+)", instances[0])
+    assert (int(found[1]) if found else None) == tile
+
+
+def test_batches_of_small_matrices(package):
+    a, b = (torch.randn(300, 20, 24).bfloat16(), torch.randn(300, 24, 30).bfloat16())
+    assert chosen(package.gemm_batched, a, b)[0].startswith("small_tiles")
+    assert chosen(package.gemm_batched, a[:, :8, :8], b[:, :8, :8])[0].startswith("small_sums")
+    for rows, columns in ((20, 30), (16, 9), (5, 8)):
+        x, y = a[:, :rows], b[:, :, :columns]
+        c = torch.randn(300, rows, columns).bfloat16()
+        want = 0.5 * (x.double() @ y.double()) + 2 * c.double()
+        found = package.gemm_batched(x, y, 0.5, 2.0, c)
+        assert float(((found.double() - want).abs() / (2.0**-8 * want.abs() + 1e-2)).max()) <= 1
+
+
+def check(package, seed, shape=None):
+    chance = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    dtype = chance.choice(list(ROUND_OFF))
+
+    def normal(*shape):
+        return torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype)
+
+    m = chance.choice([5, 16, 33, 64, 65, 96, 100, 127, 129, 130, 160, 161, 193, 257, 300])
+    n = chance.choice([8, 10, 16, 64, 72, 128, 200, 256, 384])
+    k = chance.choice([1, 8, 64, 72, 200, 512, 1024, 2048])
+    m, n, k = shape or (m, n, k)
+    a = normal(m, k) if chance.random() < 0.7 else normal(k, m).t()
+    b = normal(k, n) if chance.random() < 0.5 else normal(n, k).t()
+    c = normal(m, n) if chance.random() < 0.4 else None
+    bias = normal(n) if chance.random() < 0.4 else None
+    end = chance.choice(list(ENDS))
+    with kpkg.profile_kernel() as profile:
+        found = package.gemm(a, b, 0.5, 2.0, False, False, c, bias, end)
+    kernels = [launch["instance"].partition("[")[0] for launch in profile.records["launches"]]
+    launched.update(kernels)
+    want = 0.5 * (a.double() @ b.double())
+    size = 0.5 * (a.double().abs() @ b.double().abs())
+    if c is not None:
+        want, size = want + 2 * c.double(), size + 2 * c.double().abs()
+    if bias is not None:
+        want, size = want + bias.double(), size + bias.double().abs()
+    want = ENDS[end](want)
+    allowed = 2 * ROUND_OFF[dtype] * (want.abs() + torch.finfo(dtype).smallest_normal) + 72 * 2.0**-24 * (size + 1e-6)
+    worst = float(((found.double() - want).abs() / allowed).max())
+    assert worst <= 1, (
+        f"seed {seed}: {m} x {n} x {k} {dtype} {end}: {worst:.2f} of what is allowed, by {', '.join(kernels)}"
+    )
+
+
+@pytest.mark.parametrize("first", range(0, CASES, 20))
+def test_results(package, first):
+    for seed in range(first, first + 20):
+        check(package, seed)
+
+
+@pytest.mark.parametrize("shape", DIVIDED, ids=str)
+def test_divided(package, shape):
+    for seed in range(2):
+        check(package, seed, shape)
+
+
+def test_paths(package):
+    """Every kernel of 16-bit products has been launched above."""
+    assert {"few_rows", "split_k_products", "reduce_products", "gemm_tiles", "copy_blocks"} <= set(launched)
