@@ -1,4 +1,4 @@
-// Turns Python values into a call of the C ABI and its results into arrays.
+// Converts Python values to a call of the C ABI, and its results to arrays.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
 
@@ -54,7 +54,8 @@ int32_t dtypeOf(const nb::dlpack::dtype &type) {
   }
 }
 
-/// DLPack's type of a dtype, as wide integers where NumPy has no such type: Python gives those their name back.
+/// Returns DLPack's type of a dtype. A dtype that NumPy lacks becomes an unsigned integer of its width, and Python
+/// restores its name.
 nb::dlpack::dtype arrayType(int32_t dtype) {
   using nb::dlpack::dtype_code;
   uint8_t bits = uint8_t(kpkg_dtype_size(dtype) * 8);
@@ -75,7 +76,7 @@ nb::dlpack::dtype arrayType(int32_t dtype) {
   }
 }
 
-/// The C call and everything that its pointers refer to.
+/// The C call, and all memory that its pointers refer to.
 struct Frame {
   std::deque<nb::ndarray<nb::ro>> arrays;
   std::deque<kpkg_tensor> tensors;
@@ -217,7 +218,7 @@ void bind(const OpHandle &op, Frame &frame, nb::list values, TensorReader readTe
   frame.call.allocate_context = &frame;
 }
 
-/// A result as a new array that owns its memory (or shares an argument's).
+/// Returns a result as a new array that owns its memory.
 nb::object arrayOf(Frame &frame, const kpkg_result &result, std::vector<nb::capsule> &owners) {
   std::vector<size_t> shape(result.shape, result.shape + result.rank);
   nb::object owner;
@@ -317,7 +318,7 @@ nb::list call(const OpHandle &op, nb::list values, nb::object outputs) {
     if (result.kind != KPKG_TENSOR)
       results.append(scalarOf(result));
     else if (result.source == KPKG_FROM_OUTPUT)
-      results.append(nb::none()); // the caller has it
+      results.append(nb::none()); // the caller has the array
     else
       results.append(arrayOf(frame, result, owners));
   }

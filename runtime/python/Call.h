@@ -1,4 +1,4 @@
-// Calls of an op with Python values: arrays by DLPack or the buffer protocol, results as new arrays.
+// Calls an op with Python values: takes arrays by DLPack or the buffer protocol, and returns results as new arrays.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_RUNTIME_PYTHON_CALL_H
 #define KPKG_RUNTIME_PYTHON_CALL_H
@@ -10,25 +10,30 @@
 
 namespace kpkg::python {
 
-/// An op and what keeps it alive.
+/// An op and the owner that keeps it alive.
 struct OpHandle {
   const kpkg_op *op;
   std::shared_ptr<void> owner;
 };
 
-/// Makes the module's exception types.
+/// Adds the module's exception types.
 void defineErrors(nanobind::module_ &module);
 /// Raises this thread's last error as a Python exception unless `status` is KPKG_OK.
 void check(kpkg_status status);
 
-/// Runs the op. `values`: one entry per argument in schema order; `...` takes the default. A tensor is an (array, dtype
-/// name or None) pair: the name says what the elements are where the array's own type cannot (bfloat16 seen as uint16).
-/// `outputs` is None or a list of such pairs, one per result. Returns a list of (array, dtype name) pairs, scalars and
-/// None.
+/// Runs the op without the GIL. `values` has one entry per argument in schema order; `...` takes the default.
+///
+/// A tensor is a pair of an array and a dtype name or None. The name gives the element type where the array's own type
+/// cannot (bfloat16 seen as uint16). `outputs` is None or a list of such pairs, one per result; None in it leaves that
+/// result to be allocated.
+///
+/// Returns a list of (array, dtype name) pairs, scalars and None. A result in `outputs` is None, too. Raises TypeError
+/// for a value that does not fit the schema, and the errors of `check`.
 nanobind::list call(const OpHandle &op, nanobind::list values, nanobind::object outputs);
-/// Shapes without data: tensors are (shape, strides, dtype name, device type) tuples, in and out.
+/// Returns the results of a call without data. Tensors are (shape, strides, dtype name, device type) tuples, both in
+/// `values` and in the results.
 nanobind::list infer(const OpHandle &op, nanobind::list values);
-/// How a call with these values (as for `infer`) would be resolved, as text or JSON.
+/// Explains, as text or JSON, how dispatch would resolve a call with these values, given as for `infer`.
 nanobind::str explain(const OpHandle &op, nanobind::list values, bool json);
 
 } // namespace kpkg::python

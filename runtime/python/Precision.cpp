@@ -1,4 +1,4 @@
-// How PyTorch may multiply float32, read by code that knows no Python.
+// Reads how PyTorch may multiply float32, for code that knows no Python.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Precision.h"
 
@@ -7,9 +7,9 @@
 
 namespace kpkg::python {
 
-static PyObject *read; ///< kept for ever, as the module is
+static PyObject *read; ///< never released: the module lives as long as the process
 
-/// Of static texts, since the caller looks at it without the GIL.
+/// Returns a static text, since the caller reads it without the GIL.
 static const char *nameOf(PyObject *answer) {
   if (!PyUnicode_Check(answer))
     return nullptr;

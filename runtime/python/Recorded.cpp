@@ -1,6 +1,5 @@
-// What a node of autograd does for an op whose package has its gradient: keeps what the backward op gets, and calls
-// that. PyTorch's node is that of torch.autograd.Function; in Python its two functions would take several times as long
-// as the ops.
+// Saves the arguments of an op's backward op in autograd's node, and calls the backward op. The node is one of
+// torch.autograd.Function. In Python, its two functions would take several times as long as the ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Recorded.h"
 
@@ -38,7 +37,7 @@ void set(nb::handle object, PyObject *name, nb::handle value) {
 
 nb::object get(nb::handle object, PyObject *name) { return own(PyObject_GetAttr(object.ptr(), name)); }
 
-/// A new tuple, whose entries are given in order.
+/// Builds a tuple from entries that are given in order.
 class TupleBuilder {
 public:
   explicit TupleBuilder(size_t size) : tuple(own(PyTuple_New(Py_ssize_t(size)))) {}
@@ -57,12 +56,12 @@ nb::object nones(size_t size) {
   return tuple.take();
 }
 
-/// Whether autograd's engine, which runs now, goes on to `next`.
+/// Returns whether autograd's engine, which runs now, will execute `next`.
 bool isExecuted(nb::handle next) {
   static const nb::handle willExecute =
       own(PyObject_GetAttr(nb::module_::import_("torch._C").ptr(), names.willExecute)).release();
   PyObject *answer = PyObject_CallOneArg(willExecute.ptr(), next.ptr());
-  if (!answer) { // it refuses leaves whose gradient torch.autograd.grad is asked for
+  if (!answer) { // PyTorch refuses leaves whose gradient is asked of torch.autograd.grad
     if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
       throw nb::python_error();
     PyErr_Clear();
@@ -71,15 +70,15 @@ bool isExecuted(nb::handle next) {
   return own(answer).is(Py_True);
 }
 
-/// Whether the process takes nothing but deterministic instances.
+/// Returns whether KPKG_REQUIRE restricts the process to deterministic instances.
 bool requiresDeterministic() {
   const char *flags = std::getenv("KPKG_REQUIRE");
   return flags && ("," + std::string(flags) + ",").find(",deterministic,") != std::string::npos;
 }
 
-/// Whether gradients have to be deterministic now, by what PyTorch says or the environment: True or False.
+/// Returns True if PyTorch or the environment wants deterministic gradients now, else False.
 nb::object isDeterministic() {
-  static const bool isRequired = requiresDeterministic(); // as the runtime, which reads the environment once
+  static const bool isRequired = requiresDeterministic(); // the runtime, too, reads the environment once
   if (isRequired)
     return nb::borrow(Py_True);
   static const nb::handle asked =
@@ -87,16 +86,17 @@ nb::object isDeterministic() {
   return own(PyObject_CallNoArgs(asked.ptr()));
 }
 
-/// Which inputs of `node` a gradient is asked for, by this run of its backward: a tuple of bools. PyTorch's
-/// `needs_input_grad` says which inputs require one, also where the call of torch.autograd.grad is about others only.
+/// Returns a tuple of bools: the inputs of `node` whose gradients this run of the backward asks for. PyTorch's
+/// `needs_input_grad` is not enough. It names all inputs that require a gradient, even if torch.autograd.grad is called
+/// for others only.
 nb::object needed(nb::handle node) {
   nb::object needs = get(node, names.needs);
   Py_ssize_t count = PyTuple_GET_SIZE(needs.ptr()), required = 0;
   for (Py_ssize_t i = 0; i < count; ++i)
     required += PyTuple_GET_ITEM(needs.ptr(), i) == Py_True;
-  if (required < 2) // the node runs for something
+  if (required < 2) // the node only runs because its one gradient is asked for
     return needs;
-  // Edges of tensors that require no gradient lead nowhere; the others are in the order of the inputs.
+  // Tensors that require no gradient have an edge to None. The other edges are in the order of the inputs.
   nb::object edges = get(node, names.nextFunctions);
   TupleBuilder found{size_t(count)};
   Py_ssize_t edge = 0;
@@ -113,11 +113,11 @@ nb::object needed(nb::handle node) {
   return found.take();
 }
 
-/// The gradient that a package has for an op. Never changed: nodes keep the one that they were made with.
+/// The gradient that a package has for an op. It is immutable: nodes keep the plan of their call.
 class GradientPlan {
 public:
-  /// `sources`: where each argument of the op `backward` comes from, as `Op.backward_arguments` says; `isTensor` and
-  /// `defaults`: of the arguments of the op that is recorded.
+  /// `sources` says where each argument of the op `backward` comes from, as `Op.backward_arguments` does. `isTensor`
+  /// and `defaults` describe the arguments of the recorded op.
   GradientPlan(nb::object backward, const std::vector<std::pair<std::string, int>> &sources, std::vector<bool> isTensor,
                nb::tuple defaults)
       : backwardOp(std::move(backward)), isTensor(std::move(isTensor)), defaults(std::move(defaults)) {
@@ -138,8 +138,8 @@ public:
     }
   }
 
-  /// Keeps in `node` what the backward needs of the call's arguments, of which those at the end may be missing, and its
-  /// results.
+  /// Saves the arguments and results of the call that the backward needs in `node`. Trailing arguments may be missing:
+  /// their defaults are saved.
   void save(nb::handle node, nb::handle arguments, nb::handle results) const {
     TupleBuilder saved(savedCount), others(otherCount);
     for (Step step : steps)
@@ -158,11 +158,11 @@ public:
           rest.append(result);
       set(node, names.nonDifferentiable, nb::tuple(rest));
     }
-    if (differentiable == 1) // zeros for the others would only cost
+    if (differentiable == 1) // the backward reads no other gradient, so zeros for it would only cost time
       set(node, names.materialize, Py_False);
   }
 
-  /// The gradients for the node's inputs, of which the first is no argument of the op.
+  /// Returns the gradients of the node's inputs. The first input is no argument of the op.
   nb::object backward(nb::handle node, nb::handle gradients) const {
     nb::object needs = needed(node);
     auto inputCount = size_t(PyTuple_GET_SIZE(needs.ptr()));
@@ -221,7 +221,7 @@ private:
     return PyTuple_GET_ITEM(index < PyTuple_GET_SIZE(given.ptr()) ? given.ptr() : defaults.ptr(), index);
   }
 
-  /// Lists may be changed by the caller, who still has them.
+  /// Copies a list to a tuple, since the caller may change the list later.
   static nb::object unchanging(nb::handle value) {
     return PyList_CheckExact(value.ptr()) ? own(PyList_AsTuple(value.ptr())) : nb::borrow(value);
   }
@@ -230,7 +230,7 @@ private:
     return argument + 1 < PyTuple_GET_SIZE(needs.ptr()) && PyTuple_GET_ITEM(needs.ptr(), argument + 1) == Py_True;
   }
 
-  /// What calls the backward op now: its library may have lost the public name since the last call.
+  /// Looks up the callable of the backward op anew: its library may have lost the public name since the last call.
   nb::object callable() const {
     nb::object overload = get(backwardOp, names.default_);
     if (overload.is_none())
@@ -246,8 +246,7 @@ private:
   int differentiable = 0;
 };
 
-/// What the nodes of one op are made with: its plan now, a GradientPlan or an object of Python with the same two
-/// methods.
+/// The current plan of one op, for its new nodes: a GradientPlan or a Python object with the same two methods.
 struct Recorder {
   nb::object plan;
 };
@@ -259,7 +258,7 @@ nb::object packed(PyObject *const *values, Py_ssize_t count) {
   return tuple.take();
 }
 
-/// Calls `function`, and makes what it throws the Python exception that a C function leaves.
+/// Calls `function`, and converts a C++ exception to a Python exception and null, as a C function has to.
 template <typename Function> PyObject *guarded(Function function) {
   try {
     return function().release().ptr();
@@ -271,7 +270,7 @@ template <typename Function> PyObject *guarded(Function function) {
   return nullptr;
 }
 
-/// forward(node, run, *arguments): the results of run(*arguments)
+/// Implements forward(node, run, *arguments): returns the results of run(*arguments).
 PyObject *forward(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   return guarded([&] {
     if (count < 2)
@@ -290,7 +289,7 @@ PyObject *forward(PyObject *self, PyObject *const *values, Py_ssize_t count) {
   });
 }
 
-/// backward(node, *gradients)
+/// Implements backward(node, *gradients): returns the gradients of the node's inputs.
 PyObject *backward(PyObject *, PyObject *const *values, Py_ssize_t count) {
   return guarded([&] {
     if (count < 1)

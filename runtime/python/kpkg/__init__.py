@@ -1,11 +1,11 @@
-"""kpkg: packages of compiled kernels as ops for NumPy, PyTorch and everything that speaks DLPack.
+"""kpkg: packages of compiled kernels as ops for NumPy, PyTorch and every other library that speaks DLPack.
 
     import kpkg
     ops = kpkg.load("gemm.kpkg")
     y = ops.gemm(a, b, alpha=2.0)
 
-Arrays in, arrays of the same kind out. With PyTorch imported, the ops are also ``torch.ops.kpkg.gemm`` and so on,
-usable in ``torch.compile`` and ``torch.export``. Importing this module imports neither PyTorch nor NumPy.
+Ops take arrays and return arrays of the same kind. With PyTorch imported, they are also ``torch.ops.kpkg.gemm`` and so
+on, usable in ``torch.compile`` and ``torch.export``. Importing this module imports neither PyTorch nor NumPy.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from kpkg._sharding import register_sharding as register_sharding
 
 _MODULES = ("kernels", "nn", "sparse")
-# Names of modules that need PyTorch, which is imported with the first of them.
+# Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports modules and names with their first use.
+    """Imports modules and names at their first use.
 
-    The ops of ``kpkg.ops`` are there by their names, too: ``from kpkg import softmax``.
+    The ops of ``kpkg.ops`` can be imported by name, too: ``from kpkg import softmax``.
     """
     if name in _MODULES:
         return importlib.import_module(f"kpkg.{name}")
@@ -66,7 +66,10 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """``%load_ext kpkg``: the cell magic ``%%kpkg package x.kpkg``, which makes a package of the cell.
+    """Registers the cell magic ``%%kpkg package x.kpkg``, which compiles a cell to a package, for ``%load_ext kpkg``.
+
+    Args:
+        shell: The IPython shell.
 
     Raises nothing.
     """

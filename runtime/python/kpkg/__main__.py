@@ -1,4 +1,4 @@
-"""``python -m kpkg doctor``, ``profile SCRIPT`` and ``inject MODEL``; everything else is the `kpkg` command's.
+"""Runs ``python -m kpkg doctor``, ``profile SCRIPT`` and ``inject MODEL``; the `kpkg` command runs everything else.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,13 +15,17 @@ from kpkg import _inject_command
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code. A reader of the output that has gone (``| head``) is no error."""
+    """Runs the command line and returns the exit code.
+
+    A reader of the output that has gone (``| head``) is no error of this program. The exit code is that of SIGPIPE
+    then.
+    """
     try:
         code = _run()
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes stdout again at its end
         return 128 + signal.SIGPIPE
 
 

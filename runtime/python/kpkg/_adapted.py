@@ -1,4 +1,4 @@
-"""Layers of other libraries that compute what an op of kpkg computes.
+"""Adapts layers of other libraries that compute the same as an op of kpkg.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from kpkg import _latent
 from kpkg.nn import Layer, replacements
 
-# Hugging Face names the same norm anew for each model. Norms that add to the weight or scale otherwise are left out.
+# Hugging Face gives the same norm a new name for each model. Norms that add a constant to the weight, or scale in
+# another way, are left out.
 _RMS_NORMS = frozenset(
     f"{model}RMSNorm"
     for model in "Llama Mistral Mixtral Qwen2 Qwen2Moe Qwen3 Qwen3Moe Phi3 Cohere2 Deepseek DeepseekV2 DeepseekV3 "
@@ -51,7 +52,7 @@ class _AdaptedActivation(Layer):
 
 @functools.cache
 def counterpart(kind: type[nn.Module]) -> type[Layer] | None:
-    """The layer that can stand for one of exactly this type; None without one."""
+    """Returns the layer type that can replace layers of exactly this type, or None."""
     known = replacements().get(kind)
     if known is not None:
         return known

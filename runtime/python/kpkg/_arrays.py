@@ -1,4 +1,4 @@
-"""Arrays on their way in and out of an op, without PyTorch.
+"""Converts arrays for the arguments and results of an op, without PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,9 +13,9 @@ _EXTENSION_DTYPES = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m
 
 
 def lower(array: Any) -> tuple[Any, str | None]:
-    """Gives `array` as the native module takes it.
+    """Returns `array` in the form of the native module: an array, and a dtype name or None.
 
-    That is something with memory, and a dtype name where that memory's type does not say it.
+    The name is given where the type of the array's memory does not say it.
     """
     name = getattr(getattr(array, "dtype", None), "name", None)
     if name in _EXTENSION_DTYPES and "numpy" in sys.modules and isinstance(array, sys.modules["numpy"].ndarray):
@@ -23,18 +23,18 @@ def lower(array: Any) -> tuple[Any, str | None]:
     return array, None
 
 
-_UNKNOWN_KINDS = "cOSUVMm"  # of NumPy's dtypes: complex numbers, objects, texts, records, times
+_UNKNOWN_KINDS = "cOSUVMm"  # kinds of NumPy dtypes: complex numbers, objects, texts, records, times
 
 
 def is_known(value: Any) -> bool:
-    """Whether a value as `lower` made it is no array of a dtype that kpkg does not have."""
+    """Returns False for an array, in the form of `lower`, whose dtype kpkg does not have."""
     if not isinstance(value, tuple) or value[1] is not None:
         return True
     return getattr(getattr(value[0], "dtype", None), "kind", "f") not in _UNKNOWN_KINDS
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype given as "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``."""
+    """Returns the name of a dtype: of "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``."""
     if isinstance(dtype, str):
         return dtype
     text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
@@ -42,7 +42,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def raise_result(array: Any, name: str) -> Any:
-    """A result of the native module with the dtype that it should have."""
+    """Returns a result of the native module as an array of the dtype `name`."""
     if name not in _EXTENSION_DTYPES:
         return array
     try:
@@ -55,12 +55,12 @@ def raise_result(array: Any, name: str) -> Any:
 
 
 def is_array(value: Any) -> bool:
-    """Whether `value` can be a tensor argument."""
+    """Returns whether `value` can be a tensor argument."""
     return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:
-    """Shape, strides in elements, dtype and type of device of an array."""
+    """Returns shape, strides in elements, dtype name and device type of an array."""
     name = dtype_name(value.dtype)
     shape = tuple(int(n) for n in value.shape)
     if callable(getattr(value, "stride", None)):  # PyTorch

@@ -1,6 +1,7 @@
-"""Forms of calls of PyTorch's softmax, norms, activations, convolutions and pooling that ops of kpkg compute.
+"""Replaces PyTorch's softmax, norms, activations, convolutions and pooling by ops of kpkg.
 
-Each function takes what PyTorch's of the same name takes, and gives NotImplemented for what no op computes.
+Each function takes the arguments of PyTorch's function of the same name. It returns NotImplemented for a call that no
+op computes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,14 +24,14 @@ _DEVICES = frozenset({"cpu", "cuda"})
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What stands for calls of some functions of PyTorch, which all take the same arguments."""
+    """Describes the replacement of some functions of PyTorch, which all take the same arguments."""
 
     name: str
-    #: Full names of the ops that it needs.
+    #: Full names of the ops that the replacement calls.
     ops: tuple[str, ...]
     run: Callable[..., Any]
     functions: tuple[Any, ...]
-    #: Whether it stands for them in what torch.compile makes, too: PyTorch makes others parts of its own kernels.
+    #: Whether compiled code calls the replacement, too. PyTorch fuses other functions into its own kernels.
     when_compiled: bool = True
 
 
@@ -39,7 +40,10 @@ def op(name: str) -> _default.DefaultOp:
 
 
 def alike(first: Any, *others: Any) -> bool:
-    """Whether all are dense tensors of one float dtype on one device, or None for any but the first."""
+    """Returns whether all are dense tensors of one float dtype on one device.
+
+    Any but the first may be None.
+    """
     if type(first) not in (Tensor, nn.Parameter) or first.dtype not in _FLOATS or first.layout != torch.strided:
         return False
     if first.device.type not in _DEVICES:
@@ -61,7 +65,7 @@ def _softmax(name: str, input: Any, dim: Any, dtype: Any) -> Any:
 
 
 def softmax_of_functional(name: str) -> Callable[..., Any]:
-    """torch.nn.functional's form of softmax or log_softmax."""
+    """Returns softmax or log_softmax with the signature of torch.nn.functional."""
 
     def run(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None) -> Any:
         return _softmax(name, input, dim, dtype)
@@ -71,7 +75,7 @@ def softmax_of_functional(name: str) -> Callable[..., Any]:
 
 
 def softmax_of_tensors(name: str) -> Callable[..., Any]:
-    """The form of torch and of Tensor's methods."""
+    """Returns softmax or log_softmax with the signature of torch and of Tensor's methods."""
 
     def run(input: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
         return _softmax(name, input, dim, dtype)
@@ -207,7 +211,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 def _each(value: Any, rank: int) -> list[int]:
-    """One number for each dimension of an image; none for None and for an empty list."""
+    """Returns one number for each dimension of an image, and an empty list for None."""
     return [] if value is None else [value] * rank if isinstance(value, int) else list(value)
 
 
@@ -297,7 +301,7 @@ def avg_pool(rank: int) -> Callable[..., Any]:
 
 
 def adaptive_avg_pool(rank: int) -> Callable[..., Any]:
-    """One mean for each channel."""
+    """Returns adaptive average pooling to one mean for each channel."""
 
     def run(input: Tensor, output_size: Any) -> Any:
         if _each(output_size, rank) != [1] * rank or not alike(input) or input.dim() <= rank:

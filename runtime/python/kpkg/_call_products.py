@@ -1,6 +1,7 @@
-"""Forms of calls of PyTorch's products and attention that ops of kpkg compute.
+"""Replaces PyTorch's matrix products and attention by ops of kpkg.
 
-Each function takes what PyTorch's of the same name takes, and gives NotImplemented for what no op computes.
+Each function takes the arguments of PyTorch's function of the same name. It returns NotImplemented for a call that no
+op computes.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,7 +20,7 @@ from kpkg._call_forms import alike, op
 
 
 def matmul(input: Tensor, other: Tensor) -> Any:
-    """torch.matmul and `@`: vectors, matrices and batches of them."""
+    """Computes torch.matmul and `@` of vectors, matrices and batches of matrices."""
     if not alike(input, other) or not input.dim() or not other.dim() or input.dim() == other.dim() == 1:
         return NotImplemented
     if input.dim() == 1:
@@ -47,7 +48,7 @@ def _are_factors(*values: Any) -> bool:
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
-    """As a bias where `input` has one number for each column."""
+    """Computes torch.addmm; an `input` with one number for each column is the bias of the product."""
     if not alike(input, mat1, mat2) or not _are_factors(beta, alpha):
         return NotImplemented
     if input.dim() == 1 and beta == 1 and input.shape[0] == mat2.shape[-1]:
@@ -69,7 +70,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
 
 @dataclass(frozen=True)
 class _Plan:
-    """An einsum of two operands as a batch of products: orders of their dimensions, and of those of the result."""
+    """Describes an einsum of two operands as a batch of matrix products.
+
+    `first`, `second` and `result` permute the dimensions of the operands and of the result. The numbers count
+    dimensions: of the batch, of rows, of sums and of columns.
+    """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
@@ -82,7 +87,7 @@ class _Plan:
 
 @functools.lru_cache(512)
 def _plan(equation: str, ranks: tuple[int, int]) -> _Plan | None:
-    """None for what is no batch of products: traces, sums over one operand alone, products without a sum."""
+    """Plans an einsum; None for a trace, a sum over one operand alone, or a product without a sum."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     parts = left.split(",")
     if len(parts) != 2:
@@ -123,7 +128,7 @@ def _plan(equation: str, ranks: tuple[int, int]) -> _Plan | None:
 
 
 def einsum(equation: Any, *operands: Any) -> Any:
-    """Of two operands, where it is a product of matrices or a batch of such."""
+    """Computes torch.einsum of two operands where it is a matrix product or a batch of matrix products."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if not isinstance(equation, str) or len(operands) != 2 or not alike(*operands):
@@ -134,7 +139,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
     a, b = operands[0].permute(plan.first), operands[1].permute(plan.second)
     batch, rows, columns = a.shape[: plan.batch], a.shape[plan.batch :][: plan.rows], b.shape[plan.batch + plan.sums :]
     sums = a.shape[plan.batch + plan.rows :]
-    if b.shape[: plan.batch] != batch or b.shape[plan.batch :][: plan.sums] != sums:  # PyTorch spreads extents of 1
+    if b.shape[: plan.batch] != batch or b.shape[plan.batch :][: plan.sums] != sums:  # PyTorch broadcasts extents of 1
         return NotImplemented
     m, k, n = math.prod(rows), math.prod(sums), math.prod(columns)
     product = op("gemm_batched" if batch else "gemm")(a.reshape(*batch, m, k), b.reshape(*batch, k, n))
@@ -151,12 +156,12 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """torch.nn.functional.scaled_dot_product_attention by kpkg::attention.
+    """Computes torch.nn.functional.scaled_dot_product_attention by kpkg::attention.
 
-    [..., H, L, E], [..., S, E], [..., S, V] to [..., L, V].
+    Takes queries [..., H, L, E], keys [..., S, E] and values [..., S, V], and returns [..., L, V].
 
-    Not with dropout, for heads above 256 elements, ranks other than 3 and 4, gradients of the mask, and what PyTorch
-    would refuse.
+    No op computes calls with dropout, heads above 256 elements, ranks other than 3 and 4, or gradients of the mask. The
+    same holds for calls that PyTorch would refuse.
     """
     tensors = (query, key, value)
     suits = (

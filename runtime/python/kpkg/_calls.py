@@ -1,4 +1,4 @@
-"""Calls of PyTorch's functions that an op of kpkg computes: which there are, and how they are watched and replaced.
+"""Lists PyTorch's functions that an op of kpkg computes, and watches and replaces calls of them.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,20 +19,20 @@ from kpkg import _call_forms as forms
 from kpkg import _call_products as products
 from kpkg._call_forms import Call
 
-# Whose frames stand between a call of a function and the code that calls it.
+# Modules whose frames are between the function mode and the code that calls a function.
 _BETWEEN = frozenset(
     {"torch.overrides", "torch.nn.functional", "torch.functional", "torch._jit_internal", "torch._tensor"}
 )
-# What calls functions within layers that inject takes as a whole.
+# Modules whose layers inject replaces as a whole: calls that these layers make are not replaced.
 _OF_LAYERS = ("torch.nn.modules.", "transformers.activations")
 
 
-# A replacement, its ops, the functions of PyTorch that it stands for.
+# A replacement, its ops, and the functions of PyTorch that it replaces.
 _Row = tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]]
 
 
 def _table() -> dict[Any, Call]:
-    """By PyTorch's function: what stands for it. One function of PyTorch may have several names."""
+    """Returns the replacement of each function of PyTorch, which may have several names."""
     heavy: list[_Row] = [
         (products.matmul, ("gemm", "gemm_batched"), (torch.matmul, Tensor.matmul, Tensor.__matmul__)),
         (products.mm, ("gemm",), (torch.mm, Tensor.mm)),
@@ -92,9 +92,9 @@ CALLS: dict[Any, Call] = _table()
 
 
 def _is_of_a_layer() -> bool:
-    """Whether the function is called by a layer that stands for itself.
+    """Returns whether the call comes from a layer that inject replaces as a whole.
 
-    Then a frame further up is that of the function mode.
+    The search begins above the frame of the function mode, which calls this function.
     """
     frame = sys._getframe(2)
     while frame is not None:
@@ -108,7 +108,7 @@ def _is_of_a_layer() -> bool:
 class Replacing(TorchFunctionMode):
     """Replaces calls of the functions in `table` within a block.
 
-    Only calls whose form the replacement has.
+    PyTorch's function runs for a form of the call that the replacement does not compute.
     """
 
     def __init__(self, table: dict[Any, Call]) -> None:
@@ -128,7 +128,10 @@ class Replacing(TorchFunctionMode):
 
 
 class Watching(TorchFunctionMode):
-    """Tells `found(call, function, args, kwargs)` of each call of one of CALLS that no layer makes for itself."""
+    """Calls `found(call, function, args, kwargs)` for each call of a function in CALLS.
+
+    Calls from layers that inject replaces as a whole are not reported.
+    """
 
     def __init__(self, found: Callable[[Call, Any, Any, Any], None]) -> None:
         super().__init__()
@@ -143,7 +146,7 @@ class Watching(TorchFunctionMode):
 
 
 class _Active(threading.local):
-    """The function mode of the replaced forward that a thread is in."""
+    """Holds the function mode of the replaced forward that a thread is in."""
 
     mode: Replacing | None = None
 
@@ -152,10 +155,10 @@ _active = _Active()
 
 
 class Place:
-    """The forward of `owner` while calls of functions in it, or in a layer around it, are replaced.
+    """Replaces calls of functions in the forward of `owner`, also while a layer around it has replaced calls.
 
-    Only calls that the owner makes itself are: each layer within that makes some, too, has a place with a table of its
-    own.
+    Only calls that the owner makes itself are replaced. Each layer within that makes some has a place and a table of
+    its own.
     """
 
     def __init__(self, owner: nn.Module) -> None:
@@ -165,28 +168,28 @@ class Place:
 
     @property
     def is_free(self) -> bool:
-        """Whether the layer's own forward runs, or this one."""
+        """Returns whether the layer's own forward runs, or this place's."""
         return "forward" not in self.owner.__dict__ or self._holds > 0
 
     def put(self, call: Call) -> None:
-        """From now on `call` stands for its functions."""
+        """Replaces the functions of `call` from now on."""
         self.hold()
         self._table.update((function, call) for function in call.functions)
 
     def take_out(self, call: Call) -> None:
-        """And no longer."""
+        """Ends the replacement of the functions of `call`."""
         for function in call.functions:
             del self._table[function]
         self.release()
 
     def hold(self) -> None:
-        """The table of this place holds within the layer, also an empty one."""
+        """Makes the table of this place hold within the layer, even if it is empty."""
         if self._holds == 0:
             self.owner.forward = self._forward()
         self._holds += 1
 
     def release(self) -> None:
-        """As often as held: the layer's own forward runs."""
+        """Undoes one `hold`; the last one restores the layer's own forward."""
         self._holds -= 1
         if self._holds == 0:
             self.owner.__dict__.pop("forward")
@@ -195,12 +198,12 @@ class Place:
         owner, table = self.owner, self._table
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            plain = type(owner).forward  # looked up now: launches exchange the layer's class
+            plain = type(owner).forward  # looked up in each call: launches exchange the layer's class
             if torch.compiler.is_compiling():
                 with Replacing(table):
                     return plain(owner, *args, **kwargs)
             outer = _active.mode
-            if outer is not None:  # one mode for all layers: each costs time for every function of PyTorch
+            if outer is not None:  # one mode for all layers: each mode slows down every function of PyTorch
                 before, outer.table = outer.table, table
                 try:
                     return plain(owner, *args, **kwargs)

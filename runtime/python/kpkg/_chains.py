@@ -32,15 +32,15 @@ _LAYERS: dict[type[nn.Module], str] = {
     nn.ReLU: "relu", nn.SiLU: "silu", nn.GELU: "gelu", nn.Hardswish: "hardswish", nn.ReLU6: "relu6",
     nn.Sigmoid: "sigmoid", nn.Hardsigmoid: "hardsigmoid"
 }  # fmt: skip
-# Those that linear layers have.
+# Activations that the fused op of linear layers has.
 _OF_PRODUCTS = frozenset({"relu", "silu", "gelu"})
 
-# What a forward may name besides its layers, methods and settings, so that running what was traced does all that it
-# does.
+# Names that a forward may use besides its layers, methods and settings. With these names only, the traced graph does
+# everything that the forward does.
 _NAMES = frozenset(
     "torch nn F functional Tensor relu relu_ silu gelu hardswish relu6 sigmoid sigmoid_ hardsigmoid add add_ mul cat "
     "flatten operator iadd "
-    # of gated norms, and of forwards of blocks that have them
+    # names of gated norms, and of forwards of blocks that contain them
     "pow square mean sqrt rsqrt tanh rms_norm div float half double bfloat16 to type_as dtype float32 shape size "
     "unsqueeze squeeze view reshape transpose permute chunk split contiguous".split()
 )
@@ -61,54 +61,54 @@ _OPCODES = frozenset(
 
 @dataclass(frozen=True)
 class Chain:
-    """A convolution or linear layer and the layers behind it in the forward of `owner`.
+    """Names a convolution or linear layer and the layers behind it in the forward of `owner`.
 
-    Names of layers are those within `owner`.
+    Names of layers are relative to `owner`.
     """
 
     convolution: str
     norm: str | None
     has_residual: bool
-    #: The name of a function of torch.nn.functional, and the layer that does it; a function does it where there is no
-    #: name.
+    #: The name of a function of torch.nn.functional, and of the layer that computes it. Without a layer, the forward
+    #: calls the function.
     activation: str
     activation_layer: str | None
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Functions that the forward calls for it, by their names in torch.nn.functional."""
+        """Returns the functions that the forward calls for the chain, by their names in torch.nn.functional."""
         return () if self.activation_layer is not None else (self.activation,)
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """Names of its layers."""
+        """Returns the names of the chain's layers."""
         return tuple(name for name in (self.convolution, self.norm, self.activation_layer) if name is not None)
 
 
 @dataclass
 class Traced:
-    """The forward of `owner` as a graph, and the chains in it.
+    """Holds the forward of `owner` as a graph, and the chains in it.
 
-    The graph's calls are layers. Each chain has its nodes in order.
+    The calls of the graph are layers. Each chain has its nodes in order.
     """
 
     owner: nn.Module
     graph: fx.Graph
     chains: dict[Any, list[fx.Node]]
-    #: What the forward may have decided by: names of its layers in order, and settings that its code names.
+    #: Values that may have decided the trace: names of the owner's layers in order, and settings that its code names.
     names: tuple[str, ...]
     settings: dict[str, Any]
-    #: Names of modules of Python that its code reads, with their values.
+    #: Globals that its code reads: the dictionary of the Python module, the name and the value.
     outer: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
-    #: Whether the forward has gradients of its own, which the graph has not.
+    #: Whether the forward calls a torch.autograd.Function, whose gradients the graph lacks.
     has_gradients: bool = False
-    #: By chains that are no sequence of nodes: what makes the call of a launch in a copy of the graph.
+    #: For chains that are no sequence of nodes: the function that adds the call of a launch to a copy of the graph.
     calls: dict[Any, Callable[[fx.Graph, dict[fx.Node, fx.Node], Callable[..., Any]], fx.Node]] = field(
         default_factory=dict
     )
 
     def holds(self) -> bool:
-        """Whether the forward would still be traced to the same graph."""
+        """Returns whether a new trace of the forward would give the same graph."""
         owner = self.owner
         return (
             tuple(owner._modules) == self.names
@@ -124,15 +124,15 @@ class _Tracer(fx.Tracer):
 
 
 class _Context:
-    """In place of what torch.autograd.Function gives its forward to remember things for its backward."""
+    """Replaces the context with which the forward of a torch.autograd.Function saves tensors for its backward."""
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Nothing is recorded."""
+        """Does nothing, since nothing is recorded."""
 
 
 @contextlib.contextmanager
 def _without_functions() -> Iterator[None]:
-    """Within it, tracing goes through the forward of each torch.autograd.Function."""
+    """Makes tracing go through the forward of each torch.autograd.Function."""
     plain = torch.autograd.Function.__dict__["apply"]
 
     def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
@@ -148,18 +148,18 @@ def _without_functions() -> Iterator[None]:
 
 
 class _Reader:
-    """What a forward may decide by, as its code and that of the functions that it calls tell."""
+    """Reads the code of a forward, and of the functions that it calls, for values that it may decide by."""
 
     def __init__(self, owner: nn.Module) -> None:
         self.owner = owner
         self.settings: dict[str, Any] = {}
         self.outer: list[tuple[dict[str, Any], str, Any]] = []
         self.has_gradients = False
-        self._todo: list[tuple[Any, bool]] = [(type(owner).forward, False)]  # functions; whether they have a context
+        self._todo: list[tuple[Any, bool]] = [(type(owner).forward, False)]  # a function; whether it has a context
         self._seen: set[CodeType] = set()
 
     def is_all(self) -> bool:
-        """Whether the forward does nothing that a trace of it does not show."""
+        """Returns whether a trace shows everything that the forward does."""
         while self._todo:
             function, has_context = self._todo.pop()
             code = getattr(function, "__code__", None)
@@ -209,7 +209,7 @@ class _Reader:
 
 
 def trace(owner: nn.Module) -> Traced | None:
-    """The forward of `owner`, with no chains yet; None where it does more than a trace shows."""
+    """Traces the forward of `owner`, with no chains yet; None where it does more than a trace shows."""
     if "forward" in owner.__dict__:
         return None
     reader = _Reader(owner)
@@ -218,13 +218,16 @@ def trace(owner: nn.Module) -> Traced | None:
     try:
         with _without_functions() if reader.has_gradients else contextlib.nullcontext():
             graph = _Tracer().trace(owner)
-    except Exception:  # anything that a forward may do with what is no tensor
+    except Exception:  # a forward may raise anything for a proxy in place of a tensor
         return None
     return Traced(owner, graph, {}, tuple(owner._modules), reader.settings, reader.outer, reader.has_gradients)
 
 
 def traced(owner: nn.Module) -> Traced | None:
-    """The chains in the forward of `owner`; None where it has none, or does more than a trace shows."""
+    """Traces the forward of `owner` and finds its chains.
+
+    Returns None if it has none, or does more than a trace shows.
+    """
     if not any(isinstance(layer, (*_CONVOLUTIONS, nn.Linear)) for layer in owner.children()):
         return None
     found = trace(owner)
@@ -240,7 +243,7 @@ def _layer(owner: nn.Module, node: fx.Node) -> nn.Module | None:
 
 
 def activation_of(layer: nn.Module | None) -> str | None:
-    """The end of a fused convolution that does what `layer` does."""
+    """Returns the activation of a fused op that computes the same as `layer`, or None."""
     kind = getattr(type(layer), "torch_layer", type(layer))
     return None if kind is nn.GELU and getattr(layer, "approximate", "none") != "none" else _LAYERS.get(kind)
 
@@ -251,7 +254,7 @@ def _only_user(node: fx.Node) -> fx.Node | None:
 
 
 def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | None:
-    """The longest chain that begins with this node."""
+    """Returns the longest chain that begins with this node."""
     is_product = type(_layer(owner, first)) is nn.Linear
     if not is_product and type(_layer(owner, first)) not in _CONVOLUTIONS or len(first.args) != 1 or first.kwargs:
         return None
@@ -288,19 +291,19 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
         nodes.append(node)
     if is_product and (norm is not None or activation is not None and activation[0] not in _OF_PRODUCTS):
         return None
-    if activation is None:  # a convolution with a norm is a fold, and a sum alone is what PyTorch may fuse with more
+    if activation is None:  # a convolution with a norm is a fold, and PyTorch may fuse a lone sum with further steps
         return None
     if any(
         first.args[0] in node.all_input_nodes for node in _between(nodes)
-    ):  # which might write to what the convolution is to read later
+    ):  # this node might write to the input that the convolution is to read later
         return None
-    if has_residual and _between(nodes[-2:]):  # or to what is added
+    if has_residual and _between(nodes[-2:]):  # such a node might write to the residual
         return None
     return Chain(str(first.target), norm, has_residual, *activation), nodes
 
 
 def _is_sum(node: fx.Node, one: fx.Node) -> bool:
-    """Whether it adds two tensors of the graph, without writing to the other one."""
+    """Returns whether `node` adds two tensors of the graph without writing to the other one."""
     writes = node.target in (operator.iadd, "add_")
     return (
         len(node.args) == 2
@@ -311,7 +314,7 @@ def _is_sum(node: fx.Node, one: fx.Node) -> bool:
 
 
 def _between(nodes: list[fx.Node]) -> list[fx.Node]:
-    """Nodes from the first to the last of `nodes` that are not among them."""
+    """Returns the nodes between the first and the last of `nodes` that are not among them."""
     found = []
     node = nodes[0]
     while node is not nodes[-1]:

@@ -1,4 +1,4 @@
-"""Compiles `.k` files when they are needed, and keeps the packages by their content.
+"""Compiles `.k` files when they are needed, and caches the packages by content.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,19 +18,23 @@ from kpkg._library import CustomOpLibrary
 
 
 class CompileError(RuntimeError):
-    """The compiler refused a file; the message has its diagnostics."""
+    """Reports that the compiler refused a file; the message has its diagnostics."""
 
 
 def find_command() -> str:
-    """The `kpkg` command: what KPKG_COMMAND names, else the one that came with this package, else the one on PATH.
+    """Returns the path of the `kpkg` command.
 
-    Raises FileNotFoundError when there is none.
+    KPKG_COMMAND comes first, then the command that came with this package, then the one on PATH. The command of a build
+    tree is the last.
+
+    Raises:
+        FileNotFoundError: There is no such command, or KPKG_COMMAND names no program.
     """
     named = os.environ.get("KPKG_COMMAND")
     if named and shutil.which(named) is None:
         raise FileNotFoundError(f"KPKG_COMMAND is {named}, which is no program that runs")
     own = Path(__file__).parent / "bin" / "kpkg"
-    beside = Path(__file__).resolve().parents[1].parent / "bin" / "kpkg"  # of a build tree
+    beside = Path(__file__).resolve().parents[1].parent / "bin" / "kpkg"  # in a build tree
     found = named or (str(own) if own.exists() else None) or _on_path() or (str(beside) if beside.exists() else None)
     if found is None:
         raise FileNotFoundError("there is no `kpkg` command: put it on PATH, or name it by KPKG_COMMAND")
@@ -41,13 +45,16 @@ def _on_path() -> str | None:
     found = shutil.which("kpkg")
     if found is not None:
         with open(found, "rb") as file:
-            if file.read(2) == b"#!":  # the script that stands for this very package
+            if file.read(2) == b"#!":  # the script that pip installs for this package, which would call itself
                 return None
     return found
 
 
 def environment_of(command: str) -> dict[str, str]:
-    """The environment to run the command in: one that came with this package has its libraries beside it."""
+    """Returns the environment to run the command in.
+
+    A command that came with this package has its libraries in a folder beside it.
+    """
     libraries = Path(command).parent / "lib"
     if Path(command) != Path(__file__).parent / "bin" / "kpkg" or not libraries.exists():
         return dict(os.environ)
@@ -58,7 +65,7 @@ def environment_of(command: str) -> dict[str, str]:
 
 
 def cache_folder() -> Path:
-    """Where compiled packages are kept: $KPKG_CACHE_DIR, else the user's cache folder."""
+    """Returns the folder of compiled packages: $KPKG_CACHE_DIR, else one in the user's cache folder."""
     named = os.environ.get("KPKG_CACHE_DIR")
     if named:
         return Path(named)
@@ -66,11 +73,19 @@ def cache_folder() -> Path:
 
 
 class Compiler:
-    """Makes packages of `.k` files by the `kpkg` command; those that were made before come from a cache.
+    """Compiles `.k` files to packages by the `kpkg` command, and takes packages that were compiled before from a cache.
 
-    The cache is keyed by content: every file that a build reads (the command says which), the targets, the options and
-    the compiler itself. Any number of processes may share it: a package is written beside its place, synchronised and
-    renamed, and its digest is checked when it is read; one that does not fit is made again. There are no lock files.
+    The cache is keyed by content: every file that a build reads (the command lists them), the targets, the options and
+    the compiler itself. Any number of processes may share it, without lock files. A package is written beside its
+    place, synchronised and renamed. Its digest is checked when it is read, and a package that fails the check is
+    compiled again.
+
+    Args:
+        command: The `kpkg` command; by default the result of `find_command`.
+        cache: The folder of the cache; by default the result of `cache_folder`.
+
+    Raises:
+        FileNotFoundError: `command` is left out, and there is no `kpkg` command.
     """
 
     def __init__(self, command: str | None = None, cache: str | os.PathLike[str] | None = None) -> None:
@@ -86,14 +101,25 @@ class Compiler:
         targets: Sequence[str] | str | None = None,
         options: Sequence[str] = (),
     ) -> CustomOpLibrary:
-        """Compiles a `.k` file or a folder of them and gives its ops.
+        """Compiles a `.k` file or a folder of them and returns its ops.
 
         ``get_compiler().compile_from_file("softmax.k", "my_softmax").softmax(x)``.
 
-        name: what the package's file is called; the name of the file by default. targets: as for ``kpkg build
-        --target``, which also says what they are by default.
-        options: more arguments of ``kpkg build``.
-        Raises FileNotFoundError, CompileError with the compiler's diagnostics, PackageError, OSError.
+        Args:
+            path: The file or folder.
+            name: The name of the package's file; the name of `path` by default.
+            targets: Targets as for ``kpkg build --target``, which also defines the default.
+            options: Further arguments of ``kpkg build``.
+
+        Returns:
+            The library of the package.
+
+        Raises:
+            FileNotFoundError: There is no `path`.
+            CompileError: The compiler refused the source; the message has its diagnostics.
+            PackageError: The package cannot be loaded.
+            ValueError: `name` has characters other than letters, digits, - and _.
+            OSError: A file cannot be read or written.
         """
         return CustomOpLibrary.load(self.package_of(path, name, targets, options))
 
@@ -104,9 +130,19 @@ class Compiler:
         targets: Sequence[str] | str | None = None,
         options: Sequence[str] = (),
     ) -> Path:
-        """The same as a file in the cache, for other programs to open.
+        """Compiles as `compile_from_file` does, and returns the package's file in the cache for other programs to open.
 
-        Raises FileNotFoundError, CompileError, OSError, and ValueError for a `name` that is none.
+        Args:
+            path: The file or folder.
+            name: The name of the package's file; the name of `path` by default.
+            targets: Targets as for ``kpkg build --target``.
+            options: Further arguments of ``kpkg build``.
+
+        Raises:
+            FileNotFoundError: There is no `path`.
+            CompileError: The compiler refused the source.
+            ValueError: `name` has characters other than letters, digits, - and _.
+            OSError: A file cannot be read or written.
         """
         source = Path(path)
         if not source.exists():
@@ -129,7 +165,7 @@ class Compiler:
 
         version = self._run(["version"]).stdout
         command = os.stat(shutil.which(self.command) or self.command)
-        add(version.encode())  # with the targets that this CPU runs
+        add(version.encode())  # it also lists the targets that this CPU runs
         add(f"{command.st_size} {command.st_mtime_ns}".encode())
         for variable in ("KPKG_TARGET", "TORCH_CUDA_ARCH_LIST", "KPKG_PTXAS"):
             add(os.environ.get(variable, "").encode())
@@ -149,7 +185,7 @@ class Compiler:
         )
 
     def _is_good(self, file: Path) -> bool:
-        """Whether it is there and every digest in it fits."""
+        """Returns whether the file exists and every digest in it is right."""
         if not file.exists():
             return False
         try:
@@ -180,8 +216,9 @@ class Compiler:
 
 
 def get_compiler() -> Compiler:
-    """A compiler with the command and the cache that the environment says (KPKG_COMMAND, KPKG_CACHE_DIR).
+    """Returns a compiler with the command and cache of the environment (KPKG_COMMAND, KPKG_CACHE_DIR).
 
-    Raises FileNotFoundError where there is no `kpkg` command.
+    Raises:
+        FileNotFoundError: There is no `kpkg` command.
     """
     return Compiler()

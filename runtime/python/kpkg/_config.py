@@ -23,9 +23,9 @@ _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\
 
 
 class PrecisionConfig(enum.Enum):
-    """How exactly float32 is multiplied, in the words of XLA and PyTorch: what ``KernelConfig(precision=...)`` takes.
+    """Names how exactly float32 is multiplied, in the words of XLA and PyTorch, for ``KernelConfig(precision=...)``.
 
-    HIGHEST is float32. HIGH and MEDIUM may round factors to 10 bits of mantissa (tf32), as kernels for GPUs do; sums
+    HIGHEST is float32. HIGH and MEDIUM may round factors to 10 bits of mantissa (tf32), as kernels for GPUs do. Sums
     are in float32. DEFAULT follows PyTorch's switches.
     """
 
@@ -49,31 +49,36 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What instances of an op's kernels must be like.
+    """Restricts the instances of an op's kernels.
 
     A field that is left out allows everything; a list allows each of its values.
 
     ``KernelConfig(tile=(128, 256, 64), warps=8, stages=4)`` pins a kernel, ``KernelConfig(tile=([64, 128],))`` narrows
-    the choice. What is there to choose from is in ``library.manifest["kernels"]`` and in ``op.explain(...)``. Where
-    nothing that is allowed can run a call, it falls back, as the policy says.
+    the choice. ``library.manifest["kernels"]`` and ``op.explain(...)`` show the choices. A call that no allowed
+    instance can run falls back, as the policy says.
 
-    tile: extents of blocks, the values of the parameters BM, BN and BK in this order.
-    warps: warps of a CTA (32 threads each); only instances for GPUs have them.
-    stages: the value of the parameter `stages`.
-    dtype: the value of the parameter T: a name, or a dtype of NumPy or PyTorch.
-    target: "sm_90a", "x86-64-v3", ...
-    variant: "vector", "unit", "any", ...
-    params: any other parameters by name.
+    ``block_size``, ``use_fp16`` and ``use_bfloat16`` are names of other libraries for fields of kpkg.
+    ``use_tensor_cores`` and ``use_efficient_attention`` may only ask for kpkg's own behaviour. Kernels multiply on
+    tensor cores where the dtype has them, and attention stores no matrix of scores.
 
-    Words of other libraries say the same: ``block_size=64`` is ``tile=(64, 64)``, ``use_fp16=True`` is
-    ``dtype="float16"`` and ``use_bfloat16=True`` is ``dtype="bfloat16"``. ``use_tensor_cores`` and
-    ``use_efficient_attention`` may ask for what kpkg does anyway. Kernels multiply on tensor cores where the dtype has
-    them, and attention keeps no matrix of scores.
+    Args:
+        tile: Extents of blocks: the values of the parameters BM, BN and BK in this order.
+        warps: Warps of a CTA (32 threads each); only instances for GPUs have them.
+        stages: The value of the parameter `stages`.
+        dtype: The value of the parameter T: a name, or a dtype of NumPy or PyTorch.
+        target: "sm_90a", "x86-64-v3", ...
+        variant: "vector", "unit", "any", ...
+        params: Any other parameters by name.
+        block_size: ``block_size=64`` is ``tile=(64, 64)``.
+        use_fp16: True is ``dtype="float16"``.
+        use_bfloat16: True is ``dtype="bfloat16"``.
+        use_tensor_cores: None or True.
+        use_efficient_attention: None or True.
+        precision: The precision of float32 products whose own argument ``precision`` is empty. Ops without that
+            argument multiply float32 as "highest" does.
 
-    precision: that of float32 products whose own argument ``precision`` is empty. Ops without that argument multiply
-    float32 as "highest" asks.
-
-    Raises ValueError for a combination that means nothing.
+    Raises:
+        ValueError: The combination has no meaning.
     """
 
     tile: Sequence[int | Sequence[int]] | None = None
@@ -125,9 +130,10 @@ class KernelConfig:
             object.__setattr__(self, "precision", PrecisionConfig(str(self.precision).lower()))
 
     def to_json(self) -> str:
-        """The form of kpkg_registry_restrict.
+        """Returns the JSON text for kpkg_registry_restrict.
 
-        Raises ValueError for a tile of more than three extents, and for fields whose values are none.
+        Raises:
+            ValueError: `tile` has more than three extents, or a field has a value of the wrong kind.
         """
         if self.tile is not None and (isinstance(self.tile, (str, int)) or not hasattr(self.tile, "__len__")):
             raise ValueError(f"tile is {shown(self.tile)}, expected extents of {', '.join(_TILE_NAMES)} in a tuple")
@@ -155,10 +161,12 @@ class KernelConfig:
 
 
 def check_config(op: Op, config: Any) -> str:
-    """The configuration in the form of kpkg_registry_restrict.
+    """Returns the configuration as JSON text for kpkg_registry_restrict.
 
-    Raises TypeError for what is no KernelConfig, and ValueError where it names a parameter that no kernel of `op` has,
-    values that none was compiled for, or no target or variant that there is.
+    Raises:
+        TypeError: `config` is no KernelConfig.
+        ValueError: The configuration names a parameter that no kernel of `op` has, or values that none was compiled
+            for. Or it names a target or variant that does not exist.
     """
     if not isinstance(config, KernelConfig):
         raise TypeError(f"{op.name}: configure takes a kpkg.KernelConfig or None, not {shown(config)}")
@@ -206,7 +214,7 @@ def check_config(op: Op, config: Any) -> str:
 
 
 class Configured:
-    """What ``op.configure`` gives: in a ``with`` statement, the configuration before it comes back at the end."""
+    """Restores the previous configuration at the end of a ``with`` statement; ``op.configure`` returns it."""
 
     def __init__(self, op: Op, before: str | None) -> None:
         self._op = op

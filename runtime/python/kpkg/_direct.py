@@ -1,6 +1,6 @@
-"""Calls of ops with PyTorch tensors of the host that bypass PyTorch's dispatcher.
+"""Calls ops with PyTorch tensors of the host without PyTorch's dispatcher.
 
-Only where kpkg was built for this release of PyTorch.
+This works only if kpkg was built for this release of PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,17 +14,16 @@ import torch
 from kpkg import _autograd
 from kpkg._op import Op
 
-# What stands before PyTorch's forms of an op, by the dispatcher's name of it.
+# Direct callables before PyTorch's forms of an op, by the dispatcher's name of the op.
 _placed: dict[str, list[Any]] = {}
 
 
 def make(op: Op, following: Any) -> Any:
-    """A callable that runs `op` at once where the dispatcher would do nothing else.
+    """Returns a callable that runs `op` directly where the dispatcher would do nothing else.
 
-    It calls `following` in all other cases.
+    It calls `following` in all other cases. If `following` is None, it returns NotImplemented then.
 
-    With None for `following`, its result is NotImplemented then. None for ops that such calls are not for: those that
-    write into arguments or take no tensors.
+    Returns None for ops without direct calls: ops that write to arguments or take no tensors.
     """
     found = _autograd.nodes()
     if found is None or any(a.mutates for a in op.arguments) or not any(a.is_tensor for a in op.arguments):
@@ -34,7 +33,7 @@ def make(op: Op, following: Any) -> Any:
 
 
 def attach(op: Op) -> None:
-    """Lets calls of `op` itself run at once where they can."""
+    """Makes calls of `op` itself run directly where they can."""
     op._is_compiling = torch.compiler.is_dynamo_compiling
     if op._direct is None:
         op._direct = make(op, None)
@@ -43,13 +42,16 @@ def attach(op: Op) -> None:
 
 
 def detach(op: Op) -> None:
-    """Ends that until the op is attached again."""
+    """Ends direct calls until the op is attached again."""
     if op._direct is not None:
         op._direct.use(0)
 
 
 def place(name: str, op: Op) -> None:
-    """Puts such a callable before what PyTorch's forms of `op` call; `name` is the dispatcher's name of it."""
+    """Puts a direct callable before the callables of PyTorch's forms of `op`.
+
+    `name` is the dispatcher's name of the op.
+    """
     for form in (op._torch, op._default):
         if (call := make(op, form._op)) is not None:
             form._op = call

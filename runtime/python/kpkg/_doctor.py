@@ -1,4 +1,4 @@
-"""What is installed for Python and PyTorch, what works, and what to do about the rest.
+"""Reports the installation for Python and PyTorch: its parts, whether they work, and advice.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,10 @@ Finding = dict[str, str]
 
 
 def findings() -> list[Finding]:
-    """{"state": "ok" | "absent" | "not ok", "subject", "text", "advice"}, the advice "" where nothing is to be done."""
+    """Returns a list of {"state": "ok" | "absent" | "not ok", "subject", "text", "advice"}.
+
+    The advice is "" where nothing is to be done.
+    """
     found: list[Finding] = []
 
     def add(state: str, subject: str, text: str, advice: str = "") -> None:
@@ -132,7 +135,7 @@ def _command(add: Add) -> None:
 
 
 def run(as_json: bool) -> int:
-    """Prints the findings; 3 when something is not ok, as ``kpkg doctor``."""
+    """Prints the findings; returns 3 if one is not ok, as ``kpkg doctor`` does."""
     found = findings()
     if as_json:
         print(json.dumps(found, indent=1))

@@ -1,4 +1,4 @@
-"""Exceptions and warnings, and the runtime's messages turned into them.
+"""Defines exceptions and warnings, and turns the runtime's messages into Python warnings and log records.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,11 +27,11 @@ PackageError.__doc__ = "A package file is damaged, too new, or not trusted."
 
 
 class KpkgWarning(UserWarning):
-    """Something that kpkg did but that its user may not have wanted."""
+    """Warns of an action of kpkg that its user may not have wanted."""
 
 
 class FallbackWarning(KpkgWarning):
-    """No kernel of the package could run a call, and PyTorch's own implementation ran in its place."""
+    """Warns that no kernel of the package could run a call, and that PyTorch's implementation ran in its place."""
 
 
 _LOGGER = logging.getLogger("kpkg")
@@ -39,7 +39,7 @@ _LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def _caller_level() -> int:
-    """How many frames up the first one outside of kpkg and PyTorch is, for warnings that point at user code."""
+    """Returns how many frames up the first one outside of kpkg and PyTorch is, so that warnings point at user code."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("kpkg", "torch"):
         frame, level = frame.f_back, level + 1
@@ -47,14 +47,14 @@ def _caller_level() -> int:
 
 
 def _receive(level: int, message: str) -> None:
-    """Gets every message of the runtime.
+    """Receives every message of the runtime.
 
-    Warnings become Python warnings, prints of kernels are printed, the rest goes to the ``kpkg`` logger.
+    Warnings become Python warnings, and texts that kernels print are printed. The rest goes to the ``kpkg`` logger.
     """
     if level == 1:
         kind = FallbackWarning if "fallback" in message or "falls back" in message else KpkgWarning
         warnings.warn(message, kind, stacklevel=_caller_level())
-    elif level == 4:  # what a kernel prints
+    elif level == 4:  # the output of a kernel's print
         print(message)
     else:
         _LOGGER.log(_LEVELS[level], "%s", message)

@@ -1,6 +1,6 @@
-"""Fake kernels: an op's results without data, from its plan.
+"""Implements fake kernels: an op's results without data, from its plan.
 
-Concrete shapes go to the runtime, symbolic ones to `_symbolic`.
+The runtime evaluates concrete shapes, and `_symbolic` evaluates symbolic ones.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,7 +17,7 @@ from kpkg._op import Op
 
 
 def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The results of ``op(*args, **kwargs)`` as empty tensors on the device of the first tensor."""
+    """Returns the results of ``op(*args, **kwargs)`` as empty tensors on the device of the first tensor."""
     values = op.bind(args, kwargs)
     _refuse_grad(op, values)
     device = _device_of(op, values)
@@ -30,7 +30,7 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The same for the out= form: checks the out tensors."""
+    """Checks the tensors of the out= form against the results of `run`."""
     count = len(op.result_types)
     given = {k: kwargs.pop(k) for k in list(kwargs) if k == "out" or (k.startswith("out") and k[3:].isdigit())}
     outputs = tuple(given[k] for k in sorted(given))
@@ -46,9 +46,9 @@ def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _device_of(op: Op, values: list[Any]) -> torch.device:
-    """Where the tensors are.
+    """Returns the device of the tensors.
 
-    Raises KernelError where they are not together, as the call itself would, or not all on the meta device.
+    Raises KernelError for tensors on different devices, as the call itself would.
     """
     placed = [(a.name, v.device) for a, v in zip(op.arguments, values) if isinstance(v, torch.Tensor)]
     for name, device in placed:

@@ -1,4 +1,4 @@
-"""Batch norms folded into the convolutions in front of them, for models that are evaluated.
+"""Folds batch norms into the convolutions in front of them, for models in evaluation mode.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ _NORMS = {nn.Conv1d: nn.BatchNorm1d, nn.Conv2d: nn.BatchNorm2d, nn.Conv3d: nn.Ba
 
 
 def folds(convolution: nn.Module, norm: nn.Module) -> bool:
-    """Whether the two are of types and in a mode in which one convolution does what both do."""
+    """Returns whether one convolution can compute both, by their types and modes."""
     return (
         _NORMS.get(type(convolution)) is type(norm)
         and norm.num_features == convolution.out_channels
@@ -31,9 +31,9 @@ def folds(convolution: nn.Module, norm: nn.Module) -> bool:
 
 
 class Fold:
-    """A convolution and a batch norm that share one op call.
+    """Computes a convolution and its batch norm by one call of an op.
 
-    Their parameters stay what they are; the folded ones are made anew when those have changed.
+    The parameters of both stay unchanged. The folded parameters are computed again when the originals have changed.
     """
 
     def __init__(self, convolution: kpkg_nn.Layer, norm: nn.Module) -> None:
@@ -43,7 +43,7 @@ class Fold:
 
     def _sources(self) -> list[Tensor]:
         norm, convolution = self._norm, self._convolution
-        try:  # without nn.Module.__getattr__, which takes longer than the rest
+        try:  # nn.Module.__getattr__ would take longer than the rest
             own, others, buffers = convolution._parameters, norm._parameters, norm._buffers
             each = (
                 own["weight"],
@@ -54,13 +54,13 @@ class Fold:
                 buffers["running_var"],
             )
             return [t for t in each if t is not None]
-        except KeyError:  # what was a parameter is computed now
+        except KeyError:  # a former parameter is computed now
             pass
         tensors = (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var)
         return [t for t in tensors if t is not None]
 
     def holds(self) -> bool:
-        """Whether the convolution computes the norm as well now.
+        """Returns whether the convolution computes the norm, too, now.
 
         It does not while either is trained, nor where PyTorch runs the convolution.
         """
@@ -76,13 +76,13 @@ class Fold:
         return not torch.is_grad_enabled() or not any(t.requires_grad for t in self._sources())
 
     def forget(self) -> None:
-        """Has the parameters made anew: training changes running statistics without a trace in their versions."""
+        """Discards the folded parameters: training changes running statistics without a change of their versions."""
         self._folded = None
 
     def parameters(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias of the convolution that does both."""
+        """Returns weight and bias of the convolution that computes both."""
         if torch.compiler.is_compiling():
-            return self._fold()  # in the graph: what it was made of may change later
+            return self._fold()  # a part of the graph: its sources may change later
         sources = self._sources()
         made_of = tuple((t.data_ptr(), 0 if t.is_inference() else t._version, t.dtype) for t in sources)
         if self._folded is None or made_of != self._made_of:
@@ -111,29 +111,32 @@ class Fold:
 
 
 class _Folding:
-    """Before a convolution layer of kpkg.nn among the bases of a class."""
+    """Adds a folded norm to a convolution layer of kpkg.nn, before which it stands among the bases of a class."""
 
     _kpkg_fold: Fold | None = None
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
             return (input, *self._kpkg_fold.parameters(), *self._settings(input))  # type: ignore[attr-defined]
-        return super()._arguments(input)  # type: ignore[misc]  # the layer beside it has them
+        return super()._arguments(input)  # type: ignore[misc]  # the next base, a layer, has the method
 
     def train(self, mode: bool = True) -> Any:
-        """As for every layer."""
+        """Sets the mode as every layer does, and discards the folded parameters."""
         if self._kpkg_fold is not None:
             self._kpkg_fold.forget()
         return super().train(mode)  # type: ignore[misc]
 
 
 class _Folded:
-    """Before a batch norm of torch.nn among the bases of a class: does nothing where its convolution has done it."""
+    """Makes a batch norm of torch.nn do nothing where its convolution has computed it.
+
+    It stands before the norm among the bases of a class.
+    """
 
     _kpkg_fold: Fold | None = None
 
     def forward(self, input: Tensor) -> Tensor:
-        """`input`, normalized."""
+        """Returns `input`, normalized."""
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
             return input
         return cast(Tensor, super().forward(input))  # type: ignore[misc]
@@ -141,7 +144,7 @@ class _Folded:
     def __getstate__(self) -> dict[str, Any]:
         return {
             k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")
-        }  # copies of the two do not know of each other: each does its own part
+        }  # copies of the two layers are independent: each computes its own part
 
 
 _FOLDING: dict[type[nn.Module], Any] = {
@@ -153,11 +156,11 @@ _FOLDED: dict[type[nn.Module], Any] = {
 }
 globals().update(
     {made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())}
-)  # where pickle looks for them
+)  # pickle looks for the classes in the module
 
 
 def folded(convolution: nn.Module, norm: nn.Module) -> tuple[kpkg_nn.Layer, nn.Module]:
-    """Layers for the places of both, which share their parameters, buffers, hooks and modes."""
+    """Returns replacements of both layers, which share their parameters, buffers, hooks and modes."""
     first = _FOLDING[type(convolution)].from_torch(convolution)
     second = _FOLDED[type(norm)].__new__(_FOLDED[type(norm)])
     second.__dict__.update(norm.__dict__)

@@ -1,7 +1,7 @@
-"""Brings calls as users of other libraries write them into the form of an op's schema.
+"""Converts calls as users of other libraries write them to the form of an op's schema.
 
-The rules go by the names and the types of a schema's arguments and hold for every op that has them, and for PyTorch's
-implementation where no package has the op.
+The rules go by the names and types of a schema's arguments and hold for every op that has them. They also hold for
+PyTorch's implementation where no package has the op.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,28 +16,28 @@ from typing import Any
 
 from kpkg import _arrays
 
-#: What other libraries call an argument, and what schemas of kpkg do.
+#: Names of arguments in other libraries, and in schemas of kpkg.
 SYNONYMS = {"grad_output": "grad", "mask": "attn_mask"}
 
 
 class CallForm:
-    """How calls of one op may be written beside its schema.
+    """Converts calls of one op that are written in another form than its schema.
 
     * Synonyms of arguments' names.
     * A number where the schema has a list of them: a list of one. None where the list has a default: the default.
     * ``padding="same"`` and ``"valid"`` where the schema has `auto_pad` for them.
-    * `normalized_shape` left out before a weight, whose shape it is: ``layer_norm(x, weight, bias, eps)``; a gradient
-      then takes `mean` and `var` in place of
-      `mean` and `rstd`: ``layer_norm_backward(grad_output, x, weight, mean, var, eps=1e-5)``.
+    * `normalized_shape` left out before a weight, whose shape it is: ``layer_norm(x, weight, bias, eps)``. A gradient
+      then takes `mean` and `var` in place of `mean` and `rstd`: ``layer_norm_backward(grad_output, x, weight, mean,
+      var, eps=1e-5)``.
     """
 
     def __init__(self, op: str, parameters: Sequence[tuple[str, bool, Any]]) -> None:
-        """`parameters`: name, whether it is a list of numbers, and the default, ``...`` without one."""
+        """Takes `parameters`: name, whether it is a list of numbers, and the default, ``...`` without one."""
         self.op = op
         self.names = tuple(name for name, _, _ in parameters)
         self.lists = tuple(i for i, (_, is_list, _) in enumerate(parameters) if is_list)
         self._defaults = tuple(default for _, _, default in parameters)
-        #: The first argument whose form may be another: calls with no more positional ones than this need no look.
+        #: The first argument whose form may differ. Calls with no more positional arguments than this need no check.
         self.first = min(self.lists, default=len(self.names))
         self.renamed = {other: own for other, own in SYNONYMS.items() if own in self.names and other not in self.names}
         self._shape = (
@@ -46,9 +46,12 @@ class CallForm:
         self._has_padding = {"padding", "auto_pad"} <= set(self.names)
 
     def fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call by the schema's names and types.
+        """Returns the call by the schema's names and types.
 
-        What fits no rule stays as it is. Raises TypeError for an argument that is given twice.
+        Arguments that fit no rule stay as they are.
+
+        Raises:
+            TypeError: An argument is given twice.
         """
         if kwargs and self.renamed:
             kwargs = self._renamed(kwargs)
@@ -110,13 +113,13 @@ class CallForm:
 
 
 def _wide(value: Any) -> Any:
-    """Statistics of rows, in the type in which kernels keep them."""
+    """Returns statistics of rows in the dtype that kernels use for them."""
     return value.float() if str(value.dtype) in ("torch.float16", "torch.bfloat16") else value
 
 
 @functools.cache
 def form_of_function(op: str, function: Callable[..., Any]) -> CallForm | None:
-    """The same for PyTorch's implementation of an op; None where Python cannot see its parameters."""
+    """Returns the form of PyTorch's implementation of an op; None where Python cannot see its parameters."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

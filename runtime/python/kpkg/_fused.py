@@ -1,6 +1,7 @@
-"""Forwards in which one launch computes a layer and the steps behind it.
+"""Makes forwards in which one launch computes a layer and the steps behind it.
 
-A convolution, its batch norm, a sum and an activation; or a linear layer, a sum and an activation.
+The steps behind a convolution are a batch norm, a sum and an activation; behind a linear layer, a sum and an
+activation.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -37,28 +38,28 @@ def any_global_hooks() -> bool:
 
 @dataclasses.dataclass
 class _Means:
-    """What a launch is asked for: means of its result in place of all pixels."""
+    """Asks a launch for the means of its result in place of all pixels."""
 
     launch: Launch
     were_made: bool = False
 
 
-# A thread's own: another one that runs the same model may want all pixels.
+# Each thread has its own: another thread that runs the same model may want all pixels.
 _asked: contextvars.ContextVar[_Means | None] = contextvars.ContextVar("_asked", default=None)
 
 
 class Launch:
-    """One chain of a layer's forward, in one launch where it holds and layer by layer where it does not."""
+    """Computes one chain of a layer's forward: in one launch where that is possible, else layer by layer."""
 
     def __init__(self, owner: nn.Module, chain: Chain, convolution: kpkg_nn.Layer, norm: nn.Module | None) -> None:
         self.owner, self.chain, self.convolution, self.norm = owner, chain, convolution, norm
         self._op = _default.ops[f"{convolution.kpkg_ops[0]}_fused"]
         self._sizes: dict[torch.Size, list[int]] = {}
         parents = [(owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in chain.layers]
-        self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
+        self._places = [(parent._modules, name) for parent, name in parents]  # the places of the layers in the model
 
     def _stays(self) -> bool:
-        """Whether the layers are those of the chain, and nobody wants to see what passes between them."""
+        """Returns whether the layers are still those of the chain, and no hook reads their intermediate results."""
         if torch.compiler.is_compiling():
             layers = [self.owner.get_submodule(name) for name in self.chain.layers]
         else:
@@ -70,7 +71,7 @@ class Launch:
         return self.chain.activation_layer is None or activation_of(layers[-1]) == self.chain.activation
 
     def _is_plain(self, input: Tensor, residual: Tensor | None) -> bool:
-        """Whether nothing is recorded or cast on the way, and all are of one dtype and device."""
+        """Returns whether nothing is recorded or cast, and all tensors have one dtype and device."""
         if not isinstance(input, Tensor) or torch.is_autocast_enabled(input.device.type):
             return False
         if residual is not None and (
@@ -85,20 +86,20 @@ class Launch:
         return not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in given)
 
     def holds(self, input: Tensor, residual: Tensor | None) -> bool:
-        """Whether one launch does what the layers would do with this input."""
+        """Returns whether one launch computes the same as the layers for this input."""
         if not self._op.is_available or not self._stays() or not self._is_plain(input, residual):
             return False
         return self.holds_parameters() and (residual is None or list(residual.shape) == self._shape(input))
 
     def holds_parameters(self) -> bool:
-        """Whether kpkg runs the convolution, with the norm folded into it."""
+        """Returns whether kpkg runs the convolution, with the norm folded into it."""
         convolution = self.convolution
         if self.norm is not None:
             return bool(self.norm._kpkg_fold.holds())
         return convolution._kpkg_wanted and not convolution._stands_back()
 
     def _shape(self, input: Tensor) -> list[int]:
-        """Of the convolution's result."""
+        """Returns the shape of the convolution's result."""
         if torch.compiler.is_compiling():
             return self._size(input.shape)
         if input.shape not in self._sizes:
@@ -122,20 +123,20 @@ class Launch:
         return size
 
     def together(self, input: Tensor, residual: Tensor | None) -> Tensor:
-        """In one launch."""
+        """Computes the chain in one launch."""
         arguments = self._with_end(self.convolution._arguments(input), residual)
         op = self._op._op
         if op is None or op._default is None:
             return cast(Tensor, self._op(*arguments))
-        try:  # without looking at each argument first: none of them wants a gradient
+        try:  # a direct call, without a check of each argument: none of them wants a gradient
             return cast(Tensor, op._default(*arguments))
         except RuntimeError as error:
             raise op._library._translate(error) from None
 
     def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
-        """The result of `run` with this launch's means, and whether they were made.
+        """Returns the result of `run` with this launch's means, and whether they were made.
 
-        The means are those of each image and channel, with extents of 1.
+        The launch then gives the mean of each image and channel, with extents of 1.
         """
         means = _Means(self)
         token = _asked.set(means)
@@ -145,11 +146,11 @@ class Launch:
             _asked.reset(token)
 
     def layers(self) -> list[nn.Module]:
-        """Those of the chain that stand in the model now."""
+        """Returns the layers that stand in the model at the chain's places now."""
         return [self.owner.get_submodule(name) for name in self.chain.layers]
 
     def _with_end(self, arguments: tuple[Any, ...], residual: Tensor | None) -> tuple[Any, ...]:
-        """Arguments of the op that does it all, from those of the layer's."""
+        """Returns the arguments of the fused op, from the arguments of the layer's op."""
         x, weight, bias, *rest = arguments
         if not rest:
             return x, weight, bias, residual, self.chain.activation
@@ -161,7 +162,7 @@ class Launch:
         return *arguments, "mean"
 
     def apart(self, input: Tensor, residual: Tensor | None) -> Tensor:
-        """Layer by layer."""
+        """Computes the chain layer by layer."""
         owner, chain = self.owner, self.chain
         result = cast(Tensor, owner.get_submodule(chain.convolution)(input))
         if chain.norm is not None:
@@ -173,11 +174,11 @@ class Launch:
         return cast(Tensor, getattr(nn.functional, chain.activation)(result))
 
     def __call__(self, input: Tensor, residual: Tensor | None = None) -> Tensor:
-        """What the chain gives for `input` and, where it has a sum, what is added."""
+        """Computes the chain for `input` and, where the chain has a sum, `residual`."""
         return self.together(input, residual) if self.holds(input, residual) else self.apart(input, residual)
 
     def supports(self, input: Tensor) -> bool:
-        """Whether a package has a kernel for inputs of this device and dtype."""
+        """Returns whether a package has a kernel for inputs of this device and dtype."""
         convolution = self.convolution
         if not self._op.is_available or not convolution.supports(input.device, input.dtype):
             return False
@@ -185,16 +186,16 @@ class Launch:
 
     @property
     def has_pool(self) -> bool:
-        """Whether the package's op can give means: those of older packages cannot."""
+        """Returns whether the package's op can give means: the op of older packages cannot."""
         return self._op.op is not None and any(argument.name == "pool" for argument in self._op.op.arguments)
 
     @property
     def reason(self) -> str:
-        """Why not, where no package has the op."""
+        """Returns why no package has the op, or an empty string."""
         return self._op.reason or self.convolution._kpkg_op.reason
 
     def function(self) -> Callable[..., Tensor]:
-        """The same as a function, which graphs may call."""
+        """Returns the launch as a function, which graphs may call."""
 
         def launch(input: Tensor, residual: Tensor | None = None) -> Tensor:
             return self(input, residual)
@@ -203,13 +204,13 @@ class Launch:
 
 
 def fuses(traced: Traced, chain: Chain) -> bool:
-    """Whether the layers are in a mode in which one launch does what they do."""
+    """Returns whether one launch computes the same as the layers in their current modes."""
     convolution = traced.owner.get_submodule(chain.convolution)
     return chain.norm is None or _folding.folds(convolution, traced.owner.get_submodule(chain.norm))
 
 
 def prepare(owner: nn.Module, chain: Chain) -> Launch:
-    """A launch for a chain, with layers for the places of its convolution and norm."""
+    """Returns a launch for a chain, with layers for the places of its convolution and norm."""
     convolution = owner.get_submodule(chain.convolution)
     if chain.norm is None:
         return Launch(owner, chain, kpkg_nn.replacements()[type(convolution)].from_torch(convolution), None)
@@ -217,18 +218,18 @@ def prepare(owner: nn.Module, chain: Chain) -> Launch:
 
 
 class Block:
-    """A layer whose forward has chains, and which of them are launches now."""
+    """Holds a layer whose forward has chains, and the chains that are launches now."""
 
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
-        self.launches: dict[Any, Any] = {}  # by their chains; with `_pooled`'s by their pools
-        # By their chains: forwards that were made. The same one each time, since torch.compile would take another for a
-        # change.
+        self.launches: dict[Any, Any] = {}  # by chain; the launches of `_pooled` by pool
+        # Forwards by their chains. The same chains get the same function, since torch.compile would take another one
+        # for a change.
         self._made: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._run: Callable[..., Any] | None = None
 
     def put(self, launch: Any) -> None:
-        """From now on the owner's forward makes this launch."""
+        """Makes the owner's forward use this launch from now on."""
         owner = self.traced.owner
         if not self.launches:
             owner._kpkg_block = self
@@ -237,7 +238,7 @@ class Block:
         self._make()
 
     def take_out(self, launch: Any) -> None:
-        """And no longer."""
+        """Makes the owner's forward compute the launch's chain without it from now on."""
         owner = self.traced.owner
         del self.launches[launch.chain]
         if not self.launches:
@@ -253,7 +254,7 @@ class Block:
         self._run = self._made[chains]
 
     def forward(self) -> Callable[..., Tensor]:
-        """The owner's forward with its launches: a function of the owner and its inputs."""
+        """Returns the owner's forward with its launches: a function of the owner and its inputs."""
         assert self._run is not None, "it has launches"
         return self._run
 
@@ -261,7 +262,7 @@ class Block:
         graph = fx.Graph()
         copies: dict[fx.Node, fx.Node] = {}
         chosen = {chain: nodes for chain, nodes in self.traced.chains.items() if chain in self.launches}
-        # A chain whose result is pooled is within the launch that does that.
+        # The launch of a pool contains the chain whose result it pools.
         ends = {
             nodes[-1]: (chain, nodes)
             for chain, nodes in chosen.items()
@@ -292,20 +293,20 @@ class Block:
 
 
 class _Fused:
-    """Before the class of a layer among the bases of its class: makes launches."""
+    """Makes launches in the forward of a layer; it stands before the layer's class among the bases."""
 
     _kpkg_plain: type[nn.Module]
     _kpkg_block: Block
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """As the layer's own."""
+        """Runs the layer's forward with its launches, or as it is where its trace no longer holds."""
         traced = self._kpkg_block.traced
         if traced.owner is not self or not traced.holds():
             return super().forward(*args, **kwargs)  # type: ignore[misc]
         return self._kpkg_block.forward()(self, *args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Copies are what the layer was."""
+        """Makes copies that are plain layers again."""
         state = {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}
         return _plain, (self._kpkg_plain,), state
 
@@ -316,7 +317,7 @@ def _plain(kind: type[nn.Module]) -> nn.Module:
 
 @functools.cache
 def fused_class(kind: type[nn.Module]) -> type[nn.Module]:
-    """`kind` with launches in its forward."""
+    """Returns a subclass of `kind` with launches in its forward."""
     return type(
         kind.__name__, (_Fused, kind), {"_kpkg_plain": kind, "__module__": kind.__module__, "__doc__": kind.__doc__}
     )

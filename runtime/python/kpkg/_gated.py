@@ -1,4 +1,4 @@
-"""Gated residual norms, x + rms_norm(y) * tanh(gate), in what torch.fx traces of forwards: one launch for each.
+"""Computes each gated residual norm, x + rms_norm(y) * tanh(gate), in the forwards that torch.fx traces, by one launch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -28,14 +28,15 @@ _VIEWS = ("unsqueeze", "view", "reshape", torch.unsqueeze, operator.getitem)
 
 @dataclass(frozen=True)
 class Gated:
-    """A gated residual norm in the forward of a layer.
+    """Describes a gated residual norm in the forward of a layer.
 
-    The name of its node, and the number that its RMS norm adds to mean squares (None: the resolution of the dtype).
+    It has the name of the norm's node, and the number that its RMS norm adds to mean squares. None is the resolution of
+    the dtype.
     """
 
     node: str
     eps: float | None
-    #: How often it calls what functions, by the names of `_calls`.
+    #: Functions that it calls, by the names of `_calls`, once for each call.
     functions: tuple[str, ...]
 
 
@@ -45,8 +46,8 @@ class _Match:
     y: fx.Node
     gate: fx.Node
     eps: float | None
-    views: tuple[fx.Node, ...]  # of tanh(gate), in their order
-    nodes: tuple[fx.Node, ...]  # the last one gives the result
+    views: tuple[fx.Node, ...]  # views of tanh(gate), in their order
+    nodes: tuple[fx.Node, ...]  # the last node is the result
 
 
 def _calls(node: Any, targets: tuple[Any, ...]) -> bool:
@@ -54,7 +55,7 @@ def _calls(node: Any, targets: tuple[Any, ...]) -> bool:
 
 
 def _plain(node: Any, seen: list[fx.Node]) -> Any:
-    """What `node` is before casts."""
+    """Returns the node that `node` casts, and adds the casts to `seen`."""
     while _calls(node, _CASTS):
         seen.append(node)
         node = node.args[0]
@@ -70,7 +71,7 @@ def _factors(node: Any, seen: list[fx.Node]) -> list[Any]:
 
 
 def _gate(node: Any, seen: list[fx.Node]) -> tuple[fx.Node, tuple[fx.Node, ...]] | None:
-    """The gate of tanh(gate), and the views through which the result goes."""
+    """Returns the gate of tanh(gate), and the views of the result."""
     views: list[fx.Node] = []
     node = _plain(node, seen)
     while _calls(node, _VIEWS):
@@ -84,7 +85,7 @@ def _gate(node: Any, seen: list[fx.Node]) -> tuple[fx.Node, tuple[fx.Node, ...]]
 
 
 def _squared(node: Any, seen: list[fx.Node]) -> Any:
-    """Whose squares these are; None of no other."""
+    """Returns the node whose squares `node` computes, or None."""
     node = _plain(node, seen)
     if _calls(node, ("pow", torch.pow, operator.pow)) and node.args[1:] in ((2,), (2.0,)) and not node.kwargs:
         seen.append(node)
@@ -96,7 +97,10 @@ def _squared(node: Any, seen: list[fx.Node]) -> Any:
 
 
 def _root(node: Any, kinds: tuple[Any, ...], seen: list[fx.Node]) -> tuple[Any, float] | None:
-    """Of whose mean square over the last dimension it is the (inverse) root, and what is added before."""
+    """Matches the (inverse) root of a mean square over the last dimension.
+
+    Returns the node whose mean square it is, and the number added before the root.
+    """
     node = _plain(node, seen)
     if not _calls(node, kinds):
         return None
@@ -115,7 +119,7 @@ def _root(node: Any, kinds: tuple[Any, ...], seen: list[fx.Node]) -> tuple[Any, 
 
 
 def _norm(owner: nn.Module, factors: list[Any], seen: list[fx.Node]) -> tuple[fx.Node, float | None] | None:
-    """What has its RMS norm in these factors, without a weight, and what is added to mean squares."""
+    """Returns the node whose RMS norm without a weight the factors compute, and the number added to mean squares."""
     if len(factors) == 1:
         node = factors[0]
         if _calls(node, (F.rms_norm, torch.rms_norm)):
@@ -152,7 +156,7 @@ def _same(value: Any, found: tuple[Any, float] | None, seen: list[fx.Node]) -> t
 
 
 def _match(owner: nn.Module, last: fx.Node) -> _Match | None:
-    """The gated residual norm whose sum is `last`."""
+    """Returns the gated residual norm whose sum is `last`."""
     if not _calls(last, _SUMS) or len(last.args) != 2 or last.kwargs:
         return None
     for x, product in (last.args, last.args[::-1]):
@@ -166,7 +170,7 @@ def _match(owner: nn.Module, last: fx.Node) -> _Match | None:
                 continue
             nodes = {*own, last}
             inputs = (x, norm[0], gate[0])
-            # Casts of an input may serve others too; they stay then, and nobody asks the launch for them.
+            # Other nodes may use casts of an input, too. Such casts stay in the graph, outside of the launch.
             inner = {n for n in nodes if not (_calls(n, _CASTS) and n.args[0] in inputs and not set(n.users) <= nodes)}
             if any(n in inputs for n in inner) or any(not set(n.users) <= inner for n in inner if n is not last):
                 continue
@@ -178,7 +182,7 @@ def _match(owner: nn.Module, last: fx.Node) -> _Match | None:
 
 
 def _may_write(nodes: tuple[fx.Node, ...], inputs: tuple[fx.Node, ...]) -> bool:
-    """Whether something between the first and the last of `nodes` may change an input that the launch reads later."""
+    """Returns whether any node among or between `nodes` may change an input that the launch reads later."""
     within = set(nodes)
     node = nodes[0]
     while node is not nodes[-1]:
@@ -195,12 +199,12 @@ def _may_write(nodes: tuple[fx.Node, ...], inputs: tuple[fx.Node, ...]) -> bool:
 
 
 class GatedLaunch:
-    """One gated residual norm of a layer's forward: by the op where it holds, else as the forward computes it."""
+    """Computes one gated residual norm of a layer's forward: by the op where that is possible, else node by node."""
 
     def __init__(self, owner: nn.Module, chain: Gated, match: _Match) -> None:
         self.owner, self.chain = owner, chain
         self.op = _default.ops["kpkg::residual_tanh_gated_rmsnorm"]
-        #: What its first call gets while it is watched.
+        #: The inputs of its first call while it is watched.
         self.given: tuple[Tensor, Tensor, Tensor] | None = None
         self.is_watched = False
         graph = fx.Graph()
@@ -208,7 +212,7 @@ class GatedLaunch:
             node: graph.placeholder(name) for node, name in ((match.x, "x"), (match.y, "y"), (match.gate, "gate"))
         }
         for node in match.nodes:
-            if node in match.views:  # the gate has been viewed so before
+            if node in match.views:  # the caller has applied the views to the gate
                 copies[node] = copies[cast(fx.Node, node.args[0])]
             else:
                 copies[node] = graph.node_copy(node, lambda each: self._source(graph, each, copies))
@@ -216,13 +220,13 @@ class GatedLaunch:
         self._apart = fx.GraphModule(owner, graph).forward
 
     def _source(self, graph: fx.Graph, node: fx.Node, copies: dict[fx.Node, fx.Node]) -> fx.Node:
-        """`node` in the copy: also a cast or a dtype that others in the forward need too."""
+        """Returns `node` in the copy, and copies casts or dtypes that other nodes of the forward need, too."""
         if node not in copies:
             copies[node] = graph.node_copy(node, lambda each: self._source(graph, each, copies))
         return copies[node]
 
     def holds(self, x: Tensor, y: Tensor, gate: Tensor) -> bool:
-        """Whether the op computes what the forward does with these: no gradient is recorded and nothing cast."""
+        """Returns whether the op computes the same as the forward: no gradient is recorded and nothing is cast."""
         if not self.op.is_available or not alike(x, y, gate) or torch.is_autocast_enabled(x.device.type):
             return False
         if x.shape != y.shape or not x.dim() or gate.dim() > x.dim():
@@ -230,16 +234,16 @@ class GatedLaunch:
         return not torch.is_grad_enabled() or not (x.requires_grad or y.requires_grad or gate.requires_grad)
 
     def together(self, x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
-        """By the op."""
+        """Computes the norm by the op."""
         eps = torch.finfo(y.dtype).eps if self.chain.eps is None else self.chain.eps
         return cast(Tensor, self.op(x, y, gate, eps))
 
     def apart(self, x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
-        """As the forward computes it."""
+        """Computes the norm as the forward does."""
         return cast(Tensor, self._apart(x, y, gate))
 
     def function(self) -> Callable[..., Tensor]:
-        """A function that graphs may call."""
+        """Returns the launch as a function that graphs may call."""
 
         def gated(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
             if self.is_watched:
@@ -263,7 +267,7 @@ def _caller(match: _Match) -> Callable[[fx.Graph, dict[fx.Node, fx.Node], Callab
 
 
 def find_gated(model: nn.Module, samples: Samples) -> list[tuple[str, _fused.Block, GatedLaunch]]:
-    """Gated residual norms in forwards of layers, with the names of these."""
+    """Finds gated residual norms in forwards of layers, with the names of the layers."""
     found = []
     for name, owner in model.named_modules():
         if not samples.count.get(name):
@@ -292,7 +296,7 @@ def gate_all(
     wanted: Callable[[str, str], bool],
     tolerance: float | None,
 ) -> None:
-    """One launch for each gated residual norm where that is right and not slower; adds rows."""
+    """Replaces each gated residual norm by one launch where that is right and not slower; adds rows."""
     found = [each for each in find_gated(injection.model, samples) if wanted(each[0], "residual_tanh_gated_rmsnorm")]
     if not found:
         return

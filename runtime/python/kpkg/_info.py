@@ -1,4 +1,4 @@
-"""What is loaded and what ran: `kpkg.kernel_info()`, and its short table.
+"""Reports the loaded ops and their calls: `kpkg.kernel_info()`, and its short table.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,10 +13,10 @@ from kpkg._messages import among
 
 
 class KernelInfo(dict[str, Any]):
-    """A dict that is printed as a short table: a line for each op, with where its kernels are and what ran."""
+    """Prints as a short table: a line for each op, with the package of its kernels and its counts."""
 
     def table(self) -> str:
-        """The lines of the table: op, package, calls, launches of kernels, fallbacks."""
+        """Returns the lines of the table: op, package, policy, calls, launches of kernels, fallbacks."""
         heads = ("op", "package", "policy", "calls", "launches", "fallbacks")
         rows = [
             heads,
@@ -40,16 +40,22 @@ def _row(info: dict[str, Any]) -> tuple[str, ...]:
 
 
 def kernel_info(name: str | None = None) -> dict[str, Any]:
-    """Says per op name what is loaded and what ran.
+    """Returns, by op name, the loaded ops and their counts.
 
-    Package, schema, policy, counters, the kernel instances, fallbacks by reason.
-
+    An entry has the package, the schema, the policy, counters, the kernel instances, and fallbacks by reason:
     ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. Printed,
-    it is a short table. An op that several open packages have is listed for the one opened last. An op of ``kpkg.ops``
-    that no package has is there with ``"package": None``. "policy" is the one that holds for the op. "chain" lists what
-    a call tries in order: packages, then the fallback and the packaged reference, where the policy lets it. Before any
-    package is open, those of ``kpkg.ops`` are opened. With `name`, "kpkg::softmax" or "softmax", it is the entry of
-    that op alone. Raises KeyError for a name that no open package has.
+    the dict is a short table.
+
+    An op that several open packages have is listed for the package opened last. An op of ``kpkg.ops`` that no package
+    has is listed with ``"package": None``. "policy" is the policy that applies to the op. "chain" lists the attempts of
+    a call in order: packages, then, where the policy allows it, the fallback and the packaged reference implementation.
+    If no package is open yet, this opens the packages of ``kpkg.ops``.
+
+    Args:
+        name: "kpkg::softmax" or "softmax", to get the entry of that op alone.
+
+    Raises:
+        KeyError: No open package has `name`, or several namespaces have it.
     """
     if not _policy.libraries:
         _default._packages.libraries()

@@ -25,8 +25,8 @@ from kpkg._samples import Samples, fresh, take_samples
 from kpkg._whole import check_model, keeps_busy
 from kpkg.nn import Layer
 
-# What PyTorch calls libraries for when it compiles; other layers become parts of its own kernels, and would be in their
-# way as ops of their own.
+# Layers that PyTorch computes by libraries when it compiles. It fuses other layers into its own kernels; as ops of
+# their own, they would prevent that.
 _STAYS_WHEN_COMPILED = (
     nn.Linear,
     nn.Conv1d,
@@ -53,37 +53,52 @@ def inject(
             y = model(x)
         # the original layers are back
 
-    With a sample, a batch norm behind a convolution is folded into it where neither is in training mode; calls that
-    train them, by mode or by recording gradients of their parameters, run both. Where the forward of a layer shows (as
-    torch.fx traces it) that a sum or an activation follows, of a convolution or a linear layer, one launch does that
-    too, unless gradients are recorded or a layer between has hooks; so it is for x + rms_norm(y) * tanh(gate).
-    Candidates are the layers of torch.nn that `kpkg.nn` has, RMS norms, activations and latent attention of Hugging
-    Face's models, and calls within layers of products (`@`, einsum, ...), attention, and the functions of
-    torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the original layers. Layers
-    of a subclass, with a forward of their own, or with a dtype or device that no package has a kernel for are left
-    alone; the table says why. With a sample the whole model runs with all that was chosen: what makes it raise or give
-    another output goes out again, with the reason.
+    Candidates are the layers of torch.nn that `kpkg.nn` has, and RMS norms, activations and latent attention of Hugging
+    Face's models. Calls within layers are candidates, too: matrix products (`@`, einsum, ...), attention, and functions
+    of torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the original layers.
 
-    include, exclude: patterns of layer names ("encoder.*"), as in fnmatch, or names of layer types ("Linear"). Default:
-    all, and none.
-    sample_input: arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it, each
-    layer's output is
-        compared with the original's, original and replacement are timed on the inputs that they get within the model,
-        and only what is right and at least as fast stays. Without it, everything that has a kernel is replaced,
-        unchecked.
-    tolerance: greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for
-    float32 (1e-3 for convolutions where PyTorch allows TF32), 1e-9 for float64,
-        4e-3 for float16, 3e-2 for bfloat16.
-    verbose: print the table.
-    cuda_graphs: the model will run as a CUDA graph: times are those of replays, in which the host's time does not
-    count. The packages of all ops that it calls are loaded onto the GPU, so that it can be captured.
+    A layer stays if it is of a subclass, has a forward of its own, or has a dtype or device without a kernel. The table
+    gives the reason.
 
-    What torch.compile has made of a model is measured so: its times are those of compiled iterations, and layers that
-    PyTorch fuses with their neighbours when it compiles stay. Injected models can be compiled too; such layers are
-    PyTorch's then. In training mode gradients are compared, and iterations have backwards.
+    With a sample, one launch may compute several steps:
 
-    Raises what the model raises on `sample_input`, TypeError for a model that is none, and ValueError for `cuda_graphs`
-    without a GPU and for patterns of `include` that match no layer, by name or type; those of `exclude` are warned of.
+    * A batch norm behind a convolution is folded into it where neither is in training mode. Calls that train them, by
+      mode or by recording gradients of their parameters, run both.
+    * A sum or an activation behind a convolution or a linear layer joins its launch, if the layer's forward shows it to
+      torch.fx. It runs by itself while gradients are recorded, or if a layer between has hooks.
+    * The same holds for x + rms_norm(y) * tanh(gate).
+
+    With a sample, the whole model then runs with all replacements. A replacement with which it raises or gives another
+    output is undone, with the reason.
+
+    A model that torch.compile made is timed in compiled iterations. Its layers that PyTorch fuses with their neighbours
+    stay. Injected models can be compiled, too; PyTorch runs such layers then. In training mode, gradients are compared,
+    and iterations have backwards.
+
+    Args:
+        model: The model.
+        include: Patterns of layer names ("encoder.*"), as in fnmatch, or names of layer types ("Linear"). Default: all.
+        exclude: The same for layers that stay. Default: none.
+        sample_input: Arguments of the model: a tensor, a tuple of positional ones or a dict of named ones. With it,
+            each layer's output is compared with the original's. Original and replacement are timed on the inputs that
+            they get within the model, and only replacements that are right and not slower stay. Without it, everything
+            that has a kernel is replaced, unchecked.
+        tolerance: Greatest error, relative to the largest element of the original output. Default: by dtype, 1e-4 for
+            float32 (1e-3 where PyTorch allows TF32 in convolutions or matrix products), 1e-9 for float64, 4e-3 for
+            float16, 3e-2 for bfloat16.
+        verbose: Print the table.
+        cuda_graphs: The model will run as a CUDA graph. Times are those of replays, which exclude the host's time. The
+            packages of all ops that the model calls are loaded onto the GPU, so that it can be captured.
+
+    Returns:
+        The replacements, which `restore()` and the end of a ``with`` block undo.
+
+    Raises:
+        TypeError: `model` is no torch.nn.Module.
+        ValueError: `cuda_graphs` is set without a GPU, or a pattern of `include` matches no layer, by name or type.
+            Such patterns of `exclude` only give a warning.
+
+    Exceptions of the model on `sample_input` come through.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"inject takes a torch.nn.Module, not {shown(model)}")
@@ -110,7 +125,7 @@ def inject(
         done: set[str] = set()
         if samples is not None and not _passes.is_trained(model):  # where gradients are recorded, layers run one by one
             done = merge(injection, dict(layers), samples, wanted, tolerance)
-            if not injection.is_compiled:  # compiled, it is a part of other kernels
+            if not injection.is_compiled:  # PyTorch fuses the norm into other kernels when it compiles
                 gate_all(injection, sample_input, samples, wanted, tolerance)
         for name, layer in layers:
             if name in done:
@@ -132,10 +147,10 @@ def _patterns(given: str | Iterable[str] | None) -> list[str]:
 
 
 def _check_patterns(model: nn.Module, **patterns: list[str]) -> None:
-    """Raises ValueError for a pattern of `include` that matches nothing, with near names.
+    """Raises ValueError, with near names, for a pattern of `include` that matches nothing.
 
-    It may match the name of a layer of the model, its type, or a function that layers may call. A pattern of `exclude`
-    only warns.
+    A pattern may match the name of a layer, its type, or a function that layers may call. Patterns of `exclude` that
+    match nothing give a warning.
     """
     layers = list(model.named_modules())
     kinds = {type(layer).__name__ for _, layer in layers} | {call.name for call in _calls.CALLS.values()}
@@ -166,7 +181,7 @@ def _replace_layer(
     if getattr(made, "inplace", False):
         made.inplace = False
     row._ops = (made._kpkg_op.name,)
-    # A batch norm's statistics would be those of other batches after each measurement.
+    # Each measurement would move a batch norm's running statistics.
     trains = made.training and isinstance(layer, nn.modules.batchnorm._BatchNorm)
     if made._stands_back() or trains:
         row.status = "kept: PyTorch runs in this mode of the layer"
@@ -194,7 +209,7 @@ def _is_better(
     kwargs: dict[str, Any],
     tolerance: float | None,
 ) -> bool:
-    """Whether the replacement is right and not slower on these inputs; tells the row."""
+    """Returns whether the replacement is right and not slower on these inputs; fills in the row."""
     first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
     if first is None or not made.supports(first.device, first.dtype):
         row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
@@ -213,7 +228,7 @@ def _is_better(
     functions = [_passes.iteration(layer, run, (args, kwargs)) for run in (original, replacement)]
     try:
         found = _passes.repeatable(functions[1])
-    except Exception as error:  # what it needs and has not; no fallback is wanted for what the op has no gradient for
+    except Exception as error:  # for example, an op without a gradient, for which no fallback is wanted
         row.status = reason_of(error)
         return False
     if not agrees(row, found, _passes.repeatable(functions[0]), tolerance):
@@ -223,5 +238,5 @@ def _is_better(
 
 
 def _writable(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Inputs that the layer may write into."""
+    """Returns inputs that the layer may write to."""
     return tuple(a.clone() if isinstance(a, Tensor) else a for a in args) if getattr(layer, "inplace", False) else args

@@ -1,4 +1,4 @@
-"""`python -m kpkg inject MODEL`: makes a model by its name, injects it and prints what became of each layer.
+"""Implements `python -m kpkg inject MODEL`: makes a model by its name, injects it and prints the table.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,11 +20,11 @@ _EXAMPLES = """examples:
 
 
 class NoModel(Exception):
-    """Why there is no model of that name, or no input for it."""
+    """Reports why there is no model of that name, or no input for it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `run`."""
+    """Adds the arguments of `run` to the command line."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     parser.add_argument(
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints inject's table; 3 with a message where there is no such model, or it does not run on the input."""
+    """Prints inject's table; returns 3 with a message if there is no such model, or it does not run on the input."""
     try:
         import torch
     except ImportError:
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inputs(texts: list[str]) -> Any:
-    """A tuple of tensors, or a dict where they have names."""
+    """Returns random tensors for `--input`: a tuple, or a dict where they have names."""
     import torch
 
     given: list[tuple[str, Any]] = []
@@ -111,7 +111,7 @@ def _inputs(texts: list[str]) -> Any:
 
 
 def _make(name: str, weights: str | None) -> tuple[Any, Any]:
-    """The model and an input for it, None where nobody but its user knows one."""
+    """Returns the model, and an input for it or None where only the user knows one."""
     from torch import nn
 
     if ":" in name:

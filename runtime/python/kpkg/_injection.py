@@ -1,6 +1,6 @@
-"""The replacements that inject made in a model, a row for each.
+"""Holds the replacements that inject made in a model, with a row for each.
 
-How each is put in and taken out, and whether it is right and fast.
+It puts them in and takes them out, and decides whether they are right and fast.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,17 +18,17 @@ from kpkg import _default, _measure
 from kpkg._errors import CaptureError, KernelError
 from kpkg._measure import compare
 
-# How much slower, by the clock of the host, still counts as not slower.
+# The ratio of times, by the clock of the host, up to which a replacement counts as not slower.
 NOISE = 1.03
-# Seconds for the times of a layer and its replacement.
+# Seconds to spend on timing a layer and its replacement.
 _LAYER = 0.04
 
 
 @dataclass
 class Row:
-    """What became of one layer, or of one function that a layer calls.
+    """Reports the outcome for one layer, or for one function that a layer calls.
 
-    Times in microseconds; None where nothing was measured.
+    Times are in microseconds, or None where nothing was measured.
     """
 
     name: str
@@ -38,20 +38,19 @@ class Row:
     error: float | None = None
     original_us: float | None = None
     kpkg_us: float | None = None
-    #: Whether the row stands for a batch norm folded into a convolution, or for a launch that does what follows a
-    #: convolution too.
+    #: Whether the row is for a batch norm folded into a convolution, or for a launch that computes several steps.
     is_fold: bool = False
-    #: How often it runs in a forward of the sample.
+    #: How often the layer runs in a forward of the sample.
     calls: int = 1
 
     # Full names of the ops of the replacement.
     _ops: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    # What puts the replacement where the original is, and back.
+    # The functions that put the replacement in the original's place, and back.
     _replacement: Replacement | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_replaced(self) -> bool:
-        """Whether kpkg runs there now."""
+        """Returns whether kpkg runs there now."""
         return self.status.startswith("replaced")
 
 
@@ -62,16 +61,20 @@ class Replacement:
 
 
 class Injection:
-    """The replacements that ``inject`` made: ``print(injection)`` shows them as a table.
+    """Holds the replacements that ``inject`` made: ``print(injection)`` shows them as a table.
 
     ``restore()`` undoes them, as does the end of a ``with`` block.
 
-    rows: a Row for each layer that could be replaced. error, original_us, kpkg_us: of the whole model, None without a
-    sample. graphs: whether times are those of CUDA graphs.
+    Attributes:
+        rows: A Row for each layer that could be replaced.
+        error: The error of the whole model's output, None without a sample.
+        original_us: Microseconds of the original model, None without a sample.
+        kpkg_us: Microseconds of the model with the replacements, None without a sample.
+        graphs: Whether times are those of CUDA graphs.
     """
 
     def __init__(self, model: nn.Module, graphs: bool = False) -> None:
-        #: What is called: the model, or what torch.compile has made of it.
+        #: The callable: the model, or the module that torch.compile has made of it.
         self.called = model
         self.model: nn.Module = getattr(model, "_orig_mod", model)
         self.is_compiled = self.model is not model
@@ -79,8 +82,8 @@ class Injection:
         if graphs and not self.on_gpu:
             raise ValueError("cuda_graphs is for models on a GPU")
         self.graphs = graphs
-        #: Whether layers are chosen by the time for which they keep the GPU: the model has it busy all the time, and
-        #: hides the host's.
+        #: Whether layers are chosen by the time for which they keep the GPU busy. It is so if the model keeps the GPU
+        #: busy all the time, which hides the host's time.
         self.by_gpu_time = False
         self.rows: list[Row] = []
         self.error: float | None = None
@@ -90,9 +93,9 @@ class Injection:
         self._loaded: set[str] = set()  # paths of packages
 
     def _prewarm(self, ops: Iterable[str]) -> bool:
-        """Loads the code of these ops' packages onto the model's GPU; whether any was not loaded yet.
+        """Loads the packages of these ops onto the model's GPU; returns whether any was not loaded yet.
 
-        A graph that is captured could not load it.
+        The capture of a graph could not load them.
         """
         devices = {t.device for t in (*self.model.parameters(), *self.model.buffers()) if t.device.type == "cuda"}
         found = [op for op in (_default.ops[name].op for name in ops) if op is not None]
@@ -104,26 +107,26 @@ class Injection:
         return bool(libraries)
 
     def _load(self, error: CaptureError) -> bool:
-        """What a capture of a graph has missed; whether it was not there before."""
+        """Loads the packages that the capture of a graph has missed; returns whether any was not loaded yet."""
         name = getattr(error, "op", "")
         return self._prewarm([name] if name else list(_default.ops))
 
     def _iterations(
         self, first: Callable[[], Any], second: Callable[[], Any] | None, **options: Any
     ) -> tuple[float, float]:
-        """Microseconds of iterations of the whole model in the way in which it will run.
+        """Returns the microseconds of iterations of the whole model in the way in which it will run.
 
         Options are those of `interleaved`.
         """
-        if self.graphs:  # masks and the like are computed anew while a graph is captured: any instance may be asked for
+        if self.graphs:  # a capture computes masks and the like anew, which may need any instance
             self._prewarm([name for row in self.replaced for name in row._ops])
         return _measure.interleaved(first, second, graphs=self.graphs, load=self._load, **options)
 
     def _times(self, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> tuple[float, float]:
-        """Microseconds of both, which are measured once for each `key`."""
+        """Returns the microseconds of both, which are measured once for each `key`."""
         if key not in self._timed:
-            # Layers by themselves are not compiled: without the host's time they come closer to what they take in a
-            # compiled model.
+            # Single layers are not compiled. Without the host's time, their times are closer to those in a compiled
+            # model.
             ahead = self.by_gpu_time or self.is_compiled and self.on_gpu and not self.graphs
             self._timed[key] = _measure.interleaved(
                 original, replacement, seconds=_LAYER, rounds=5, graphs=self.graphs, ahead=ahead, load=self._load
@@ -131,14 +134,14 @@ class Injection:
         return self._timed[key]
 
     def _is_fast(self, row: Row, key: Any, original: Callable[[], Any], replacement: Callable[[], Any]) -> bool:
-        """Whether the replacement is not slower; tells the row."""
+        """Returns whether the replacement is not slower; fills in the row."""
         if self.graphs:
             self._prewarm(row._ops)
         row.original_us, row.kpkg_us = self._times(key, original, replacement)
         return self._has_time(row)
 
     def _has_time(self, row: Row) -> bool:
-        """Whether the times of a row are those of a replacement that is not slower; tells the row."""
+        """Returns whether the times of a row are those of a replacement that is not slower; fills in the row."""
         assert row.original_us is not None and row.kpkg_us is not None, "they were measured"
         if row.kpkg_us <= row.original_us * (1.0 if self.by_gpu_time else NOISE):
             return True
@@ -147,19 +150,25 @@ class Injection:
 
     @property
     def replaced(self) -> list[Row]:
-        """The rows of what runs kpkg now."""
+        """Returns the rows of layers and functions that kpkg runs now."""
         return [row for row in self.rows if row.is_replaced]
 
     def share(self, rows: Iterable[Row] | None = None) -> float | None:
-        """The share of these rows in an iteration of the original model (default: of all rows).
+        """Estimates the share of rows in the time of an iteration of the original model.
 
-        It is an estimate, and None where nothing was measured. Raises nothing.
+        Args:
+            rows: The rows; all by default.
+
+        Returns:
+            The share from 0 to 1, or None where nothing was measured.
+
+        Raises nothing.
         """
         chosen = list(self.rows if rows is None else rows)
         layers = {row.name for row in chosen if row.name and not row.is_fold and not row.layer.endswith("()")}
 
         def is_within(name: str) -> bool:
-            """Whether a layer around it counts already."""
+            """Returns whether a layer around it is counted already."""
             parts = name.split(".")
             return any(".".join(parts[:i]) in layers for i in range(1, len(parts)))
 
@@ -167,7 +176,7 @@ class Injection:
         return min(1.0, sum(times) / self.original_us) if self.original_us else None
 
     def restore(self) -> None:
-        """Puts the original layers back. What was trained meanwhile stays: they share their parameters."""
+        """Puts the original layers back. Training in the meantime is kept, since they share their parameters."""
         for row in reversed(self.replaced):
             self._take_out(row, "restored")
 
@@ -237,7 +246,7 @@ def use(row: Row, replacement: Replacement) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a replacement that raises is none."""
+    """Returns the status of a replacement that raises."""
     text = str(error).strip().partition("\n")[0]
     return (
         f"kept: {text}"
@@ -255,12 +264,12 @@ def agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool
 
 
 def signature(value: Any) -> Any:
-    """What the time of a call depends on."""
+    """Returns the properties of a value that the time of a call depends on."""
     return (value.shape, value.stride(), value.dtype, value.device) if isinstance(value, Tensor) else repr(value)
 
 
 def exchange(model: nn.Module, layer: nn.Module, made: nn.Module) -> Replacement:
-    """`made` wherever the model has `layer`."""
+    """Returns the replacement of `layer` by `made` wherever the model has it."""
     places = [(parent, name) for parent in model.modules() for name, child in parent._modules.items() if child is layer]
 
     def put() -> None:

@@ -1,4 +1,4 @@
-"""Multi-head latent attention of Hugging Face's models without the expansion of its cache.
+"""Computes multi-head latent attention of Hugging Face's models without the expansion of its cache.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,14 +15,14 @@ from kpkg import _default
 from kpkg.nn import Layer
 from kpkg.nn._layer import _Described
 
-# Layers that keep one compressed key and value for all heads, and expand them to those of each head for every call.
+# Layers that cache one compressed key and value for all heads, and expand them for each head in every call.
 KINDS = frozenset({"DeepseekV3Attention"})
-# Sizes of the op's keys: the caches that kernels are compiled for.
+# The largest key that kernels of the op are compiled for, in elements.
 _LARGEST = 576
 
 
 def suits(kind: type[nn.Module]) -> bool:
-    """Whether layers of the type expand a compressed cache in a method of their own.
+    """Returns whether layers of the type expand a compressed cache in a method of their own.
 
     transformers does so from 5.20 on; before, caches had each head's keys.
     """
@@ -32,10 +32,11 @@ def suits(kind: type[nn.Module]) -> bool:
 class LatentAttention(Layer):
     """Attends to compressed keys: a key and its value are read once for all heads.
 
-    Queries are brought to the compressed keys, and sums of compressed values to those of each head.
+    Queries are projected to the compressed keys, and sums of compressed values are projected to the values of each
+    head.
 
-    The layer's own forward runs with a mask, where gradients are recorded, where weights of the attention are asked
-    for, and for several queries behind a cache.
+    The layer's own forward runs in training mode, with a mask, and where gradients are recorded. It also runs if
+    weights of the attention are asked for, for several queries behind a cache, under autocast, and in torch.compile.
     """
 
     kpkg_ops = ("kpkg::attention_latent",)
@@ -58,7 +59,7 @@ class LatentAttention(Layer):
         )
 
     def _takes(self, hidden_states: Tensor, attention_mask: Tensor | None, past_key_values: Any) -> bool:
-        """Whether the op computes this call."""
+        """Returns whether the op computes this call."""
         if attention_mask is not None or not self._kpkg_wanted or self._stands_back():
             return False
         if torch.compiler.is_compiling() or torch.is_autocast_enabled(hidden_states.device.type):
@@ -70,7 +71,7 @@ class LatentAttention(Layer):
             and past_key_values is not None
             and past_key_values.get_seq_length(self.layer_idx)
         ):
-            return False  # without a mask, such queries count positions from the first key
+            return False  # without a mask, PyTorch counts the positions of such queries from the first key
         if self.kv_b_proj.weight.dtype != hidden_states.dtype:
             return False
         return self.supports(hidden_states.device, hidden_states.dtype)
@@ -83,7 +84,10 @@ class LatentAttention(Layer):
         past_key_values: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """As the layer's own: [B, L, hidden] to the same, and None in place of weights."""
+        """Computes [B, L, hidden] from the same shape, as the layer's own forward does.
+
+        Returns None in place of weights.
+        """
         if not self._takes(hidden_states, attention_mask, past_key_values):
             return self.torch_layer.forward(
                 self, hidden_states, position_embeddings, attention_mask, past_key_values, **kwargs
@@ -108,7 +112,7 @@ class LatentAttention(Layer):
         return self.o_proj(result.transpose(1, 2).reshape(batch, length, -1)), None
 
     def _attend(self, plain: Tensor, turned: Tensor, cache: Tensor) -> Tensor:
-        """[B, H, L, E] and [B, H, L, R] of queries, [B, 1, S, C + R] to [B, H, L, V]."""
+        """Attends with queries [B, H, L, E] and [B, H, L, R] to a cache [B, 1, S, C + R]; returns [B, H, L, V]."""
         ops, rank = _default.ops, self.kv_lora_rank
         each = self.kv_b_proj.weight.view(self.num_heads, -1, rank)
         of_keys, of_values = torch.split(each, [self.qk_nope_head_dim, self.v_head_dim], dim=1)

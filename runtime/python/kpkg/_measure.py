@@ -1,4 +1,4 @@
-"""Time and error of calls: what `inject` and `benchmark_op` decide by.
+"""Measures time and error of calls, for `inject` and `benchmark_op`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -23,26 +23,27 @@ from kpkg.nn._convolutions import _allows_tf32
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-# In float32 where PyTorch may round factors to 10 bits: in convolutions, as it does on GPUs unless told otherwise, and
-# in products where it was told to.
+# The tolerance of float32 where PyTorch may round factors to 10 bits. On GPUs it does so in convolutions unless told
+# otherwise, and in matrix products only where told to.
 _ROUNDED = 1e-3
 
-# Of a GPU in a second, about.
+# Cycles of a GPU in a second, about.
 _CYCLES = 2e9
-# Calls and seconds that are issued ahead of the GPU, whose queue holds about a thousand launches.
+# Limits, in calls and in seconds, of the work issued ahead of the GPU, whose queue holds about a thousand launches.
 _MOST_AHEAD = 32
 _LONGEST_AHEAD = 0.01
-# Rounds of what takes so many times the seconds that are given for all rounds.
+# The rounds of functions that would take more than _MOST_OVER times the seconds given for all rounds.
 _FEWEST, _MOST_OVER = 3, 4.0
 
 
 def compare(found: Any, expected: Any, tolerance: float | None, has_convolutions: bool = False) -> tuple[float, float]:
-    """The greatest difference of any tensor, and the allowed one.
+    """Returns the greatest difference of any tensor, and the allowed one.
 
-    Relative to the largest finite element of the expected tensor.
+    Differences are relative to the largest finite element of the expected tensor. They are infinite where shapes,
+    dtypes, integers, or the places of NaN and infinities differ.
 
-    Infinite where shapes, dtypes, integers, or the places of NaN and infinities differ. `tolerance` None: by dtype, and
-    by what convolutions and products may do to it.
+    If `tolerance` is None, the allowed difference follows from the dtype, and from the rounding of convolutions and
+    matrix products.
     """
     worst, allowed = 0.0, 0.0
     mine, theirs = _tensors(found), _tensors(expected)
@@ -68,7 +69,7 @@ def _difference(found: Tensor, expected: Tensor) -> float:
         return 0.0 if torch.equal(found, expected) else float("inf")
     exact = torch.float64 if expected.dtype in (torch.float32, torch.float64) else torch.float32
     a, b = found.detach().to(exact), expected.detach().to(exact)
-    worst, size = torch.stack([(a - b).abs().max(), b.abs().max()]).tolist()  # one wait for a GPU
+    worst, size = torch.stack([(a - b).abs().max(), b.abs().max()]).tolist()  # waits for a GPU only once
     if math.isfinite(worst) and math.isfinite(size):
         return float(worst / (size or 1.0))
     finite = torch.isfinite(b)
@@ -83,7 +84,7 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 
 
 def _clock(function: Callable[[], Any], calls: int) -> float:
-    """Seconds for one of `calls` calls, the GPU's work included."""
+    """Returns the seconds for one of `calls` calls, the GPU's work included."""
     start = time.perf_counter()
     for _ in range(calls):
         function()
@@ -93,7 +94,7 @@ def _clock(function: Callable[[], Any], calls: int) -> float:
 
 
 def issued(function: Callable[[], Any]) -> float:
-    """Seconds for which one call keeps the host when the GPU has nothing else to do."""
+    """Returns the seconds for which one call keeps the host when the GPU has nothing else to do."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     function()
@@ -103,7 +104,7 @@ def issued(function: Callable[[], Any]) -> float:
 
 
 def _busy(function: Callable[[], Any], calls: int, host: float) -> float:
-    """Seconds for which one of `calls` calls keeps the GPU, which starts when all are issued.
+    """Returns the seconds for which one of `calls` calls keeps the GPU, which starts when all are issued.
 
     The host takes `host` seconds to issue each.
     """
@@ -121,10 +122,10 @@ def _busy(function: Callable[[], Any], calls: int, host: float) -> float:
 def replay(
     function: Callable[[], Any], calls: int, load: Callable[[CaptureError], bool] | None = None
 ) -> Callable[[], Any]:
-    """A CUDA graph of so many calls of `function`, to be replayed.
+    """Returns a function that replays a CUDA graph of `calls` calls of `function`.
 
-    `load` is told what a capture has missed, and says whether it has loaded something: then it is captured again.
-    Raises RuntimeError for what no graph can hold.
+    `load` gets the error of a capture that missed something, and returns whether it has loaded anything. If so, the
+    capture is repeated. Raises RuntimeError for calls that no graph can hold.
     """
     while True:
         try:
@@ -142,12 +143,12 @@ def _captured(function: Callable[[], Any], calls: int) -> Callable[[], Any]:
         for _ in range(2):
             function()
         torch.cuda.synchronize()
-        graph.capture_begin()  # torch.cuda.graph would also give all free memory back
+        graph.capture_begin()  # torch.cuda.graph would also release all cached memory
         try:
             for _ in range(calls):
                 function()
         except BaseException:
-            with contextlib.suppress(RuntimeError):  # which would hide why
+            with contextlib.suppress(RuntimeError):  # a second error would hide the cause
                 graph.capture_end()
             raise
         graph.capture_end()
@@ -165,14 +166,14 @@ def interleaved(
     ahead: bool = False,
     load: Callable[[CaptureError], bool] | None = None,
 ) -> tuple[float, float]:
-    """Microseconds of one call of each (0 for an absent second): medians over rounds in turns.
+    """Returns the median microseconds of one call of each function (0 for an absent second), measured in turns.
 
     Takes about `seconds` in all, with fewer rounds where one call of each takes that long.
 
-    `switch` is told the number of the function, 0 or 1, before each of its turns, outside of what is timed. With
-    `graphs` calls are those of CUDA graphs, about a millisecond long, so that the host's time does not count; `load` is
-    that of `replay`. With `ahead` it does not count either: the GPU begins when the host has issued all calls of a
-    turn.
+    `switch` is called with the number of the function, 0 or 1, before each of its turns, outside of the measured time.
+    With `graphs`, calls are replayed from CUDA graphs of about a millisecond, so that the host's time does not count;
+    `load` is that of `replay`. With `ahead`, it does not count either: the GPU begins when the host has issued all
+    calls of a turn.
     """
     functions = [f for f in (first, second) if f is not None]
     held = [1 for _ in functions]
@@ -183,7 +184,7 @@ def interleaved(
             function()
             held[k] = max(1, min(20, int(1e-3 / _clock(function, 1))))
             functions[k] = replay(function, held[k], load)
-        switch = None  # graphs do what they did when they were made
+        switch = None  # a graph replays the state in which it was captured
 
     def turn(k: int, calls: int) -> float:
         if switch is not None:
@@ -231,14 +232,27 @@ def benchmark_op(
     iterations: int = 100,
     tolerance: float | None = None,
 ) -> dict[str, Any]:
-    """Times an op against PyTorch's on the same inputs, taking turns, and compares their results.
+    """Times an op against PyTorch's on the same inputs, in turns, and compares their results.
 
         kpkg.benchmark_op("softmax", lambda x: ops.softmax(x, -1), lambda x: x.softmax(-1), torch.randn(512, 1024))
 
-    inputs: arguments of both. iterations: calls of each that are timed. The GPU's work is included.
-    Returns {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}: times are medians
-    of one call, "error" is relative to the largest element, "match" whether it is within `tolerance` (by dtype where
-    None). Raises ValueError for less than one iteration, and what either op raises.
+    Args:
+        op_name: The name in the result.
+        kpkg_op: The op.
+        pytorch_op: PyTorch's op.
+        *inputs: Arguments of both.
+        warmup: Calls of each before the measurement.
+        iterations: Calls of each that are timed. The GPU's work is included.
+        tolerance: The greatest error; by dtype by default.
+
+    Returns:
+        {"operation", "kpkg_time_ms", "pytorch_time_ms", "speedup", "faster", "error", "match"}. Times are medians of
+        one call. "error" is relative to the largest element. "match" is whether it is within `tolerance`.
+
+    Raises:
+        ValueError: `iterations` is below 1, or `warmup` is negative.
+
+    Exceptions of either op come through.
     """
     if iterations < 1 or warmup < 0:
         raise ValueError(f"iterations must be at least 1 and warmup at least 0, not {iterations} and {warmup}")

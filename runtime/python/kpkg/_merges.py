@@ -1,6 +1,6 @@
 """Replaces several layers of a model by one launch.
 
-Convolutions with the steps behind them, and batch norms folded into convolutions.
+These are convolutions and linear layers with the steps behind them, and batch norms folded into convolutions.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -47,7 +47,7 @@ def merge(
 def traced_chains(
     model: nn.Module, samples: Samples, layers: dict[str, nn.Module], wanted: Callable[[str, str], bool]
 ) -> list[tuple[str, _chains.Traced]]:
-    """Layers whose forwards have chains that one launch can do, with their names."""
+    """Returns the layers, with their names, whose forwards have chains that one launch can compute."""
     found = []
     for name, owner in model.named_modules():
         traced = _chains.traced(owner) if samples.count.get(name) == 1 else None
@@ -145,7 +145,7 @@ def _fuse(
             return row
 
         def compiled() -> Any:
-            """As long as PyTorch takes when it compiles: what follows a convolution is one pass over its result."""
+            """Takes as long as compiled code, where PyTorch fuses the steps behind a convolution into one pass."""
             result = type(layers[0]).forward(layers[0], input)
             return torch.relu(result) if residual is None else torch.add(result, residual)
 
@@ -181,7 +181,7 @@ def _fuse(
 def fold(
     injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples, tolerance: float | None
 ) -> Row:
-    """The batch norm of `pair` folded into its convolution, if that is right and not slower."""
+    """Folds the batch norm of `pair` into its convolution where that is right and not slower; returns the row."""
     convolution, norm = (layers[name] for name in pair)
     row = Row(
         " + ".join(pair),

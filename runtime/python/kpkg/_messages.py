@@ -1,4 +1,4 @@
-"""What messages show of values and names: never data of tensors, and for a name that is none the nearest ones.
+"""Formats values and names for messages: never data of tensors, and the nearest names for an unknown one.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,11 +12,11 @@ from typing import Any
 
 from kpkg import _arrays
 
-#: Of so many names at most, all are listed.
+#: Messages list all names if there are at most so many.
 _LISTED = 12
 
 _BY_FILE = "write it in a .k file (docs/language.md), and kpkg.get_compiler().compile_from_file(path) gives its ops"
-#: Names that other libraries decorate kernels with, and what to do here.
+#: Decorators of kernels in other libraries, with advice for kpkg.
 WRITTEN_IN_K = {
     **{
         name: f"kpkg has no decorator {name}: a kernel is no Python function; {_BY_FILE}"
@@ -36,7 +36,7 @@ WRITTEN_IN_K = {
 }
 
 _ON_A_TPU = "kpkg has no TPUs; on CPUs and GPUs use"
-#: Names of other libraries' ops, and what to use here.
+#: Names of ops in other libraries, with the replacement here.
 _ELSEWHERE = {
     "nms": "use torchvision.ops.nms",
     "moe_dispatch": "kpkg.ops.grouped_gemm multiplies the rows of each expert; PyTorch's topk and sort route them",
@@ -50,7 +50,7 @@ _ELSEWHERE = {
 
 
 def shown(value: Any) -> str:
-    """`value` in a message: arrays by type, dtype and shape, everything else cut to some 60 characters."""
+    """Returns `value` for a message: arrays by type, dtype and shape, everything else cut to some 60 characters."""
     if _arrays.is_array(value) and hasattr(value, "shape"):
         dtype = _arrays.dtype_name(value.dtype) if hasattr(value, "dtype") else "unknown"
         return f"a {type(value).__name__} of {dtype} {list(value.shape)}"
@@ -62,7 +62,7 @@ def shown(value: Any) -> str:
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:
-    """The names that `name` may have meant, the nearest first.
+    """Returns the names that `name` may have meant, the nearest first.
 
     They have the same local name in another namespace, or nearly the same one.
     """
@@ -77,18 +77,18 @@ def near(name: str, names: Iterable[str]) -> list[str]:
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """ "; did you mean ...?" where names are near, else ""."""
+    """Returns "; did you mean ...?" where names are near, else an empty string."""
     found = [repr(each) for each in near(name, names)[:3]]
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def elsewhere(name: str) -> str:
-    """ "; use ..." for what another library calls an op that is none here, else ""."""
+    """Returns "; use ..." for another library's name of an op that kpkg lacks, else an empty string."""
     advice = _ELSEWHERE.get(name.rpartition("::")[2])
     return f"; {advice}" if advice else ""
 
 
 def among(name: str, names: Collection[str]) -> str:
-    """The nearest names, and all of them where they are few."""
+    """Returns the nearest names, and all of them where they are few."""
     there = ", ".join(names) if len(names) <= _LISTED else f"{len(names)} ops"
     return f"{closest(name, names)}; it has {there or 'none'}"

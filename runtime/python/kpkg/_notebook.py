@@ -1,4 +1,4 @@
-"""The cell magic ``%%kpkg package x.kpkg``: makes a package of the kernels that a cell of a notebook has.
+"""Implements the cell magic ``%%kpkg package x.kpkg``, which compiles the kernels of a notebook's cell to a package.
 
     %load_ext kpkg
 
@@ -24,15 +24,15 @@ _USAGE = "usage: %%kpkg package FILE.kpkg [options of `kpkg build`]"
 
 
 def register(shell: Any) -> None:
-    """Gives an IPython shell the magic."""
+    """Registers the magic with an IPython shell."""
     shell.register_magic_function(_cell, magic_kind="cell", magic_name="kpkg")
 
 
 def _cell(line: str, cell: str) -> None:
-    """Makes a package of the cell: ``%%kpkg package FILE.kpkg [options of `kpkg build`]``.
+    """Compiles the cell to a package: ``%%kpkg package FILE.kpkg [options of `kpkg build`]``.
 
-    Prints what the compiler says of it; the package is loaded by ``kpkg.load("FILE.kpkg")``. Where the cell is refused
-    there is no package.
+    Prints the compiler's messages. ``kpkg.load("FILE.kpkg")`` loads the package. No package is written if the compiler
+    refuses the cell.
     """
     words = shlex.split(line)
     if len(words) < 2 or words[0] not in ("package", "build") or not words[1].endswith(".kpkg"):
@@ -49,7 +49,7 @@ def _cell(line: str, cell: str) -> None:
         source = os.path.join(folder, f"{name}.k")
         with open(source, "w", encoding="utf-8") as file:
             file.write(cell)
-        # Modules beside the notebook are found as those beside a file are.
+        # The compiler finds modules beside the notebook, as it finds modules beside a file.
         done = subprocess.run(
             [command, "build", source, "-o", output, "-I", os.getcwd(), *options],
             capture_output=True,

@@ -1,4 +1,4 @@
-"""What a layer or model does in one iteration: a forward, and in training a backward too.
+"""Runs iterations of a layer or model: a forward, and in training mode a backward, too.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,10 @@ from torch.utils import _pytree
 
 
 def is_trained(layer: nn.Module) -> bool:
-    """Whether iterations of the layer have backwards: it is in training mode and has parameters that want gradients."""
+    """Returns whether iterations of the layer have backwards.
+
+    They do in training mode, if the layer has parameters that require gradients.
+    """
     return layer.training and any(p.requires_grad for p in layer.parameters())
 
 
@@ -25,7 +28,7 @@ def unchanged(model: nn.Module) -> Iterator[None]:
     saved = [
         (b, b.detach().clone()) for layer in model.modules() if layer.training for b in layer.buffers(recurse=False)
     ]
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # a seed is that of all of them
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # a seed is set on all devices
     with torch.random.fork_rng(devices):
         try:
             yield
@@ -36,13 +39,13 @@ def unchanged(model: nn.Module) -> Iterator[None]:
 
 
 def repeatable(run: Callable[[], Any]) -> Any:
-    """What `run` gives with random numbers that are the same each time."""
+    """Returns the result of `run` with random numbers that are the same each time."""
     torch.manual_seed(0)
     return run()
 
 
 def floats(value: Any) -> list[Tensor]:
-    """Tensors in `value` that may have gradients."""
+    """Returns the tensors in `value` that may have gradients."""
     return [
         leaf
         for leaf in _pytree.tree_leaves(value)
@@ -51,7 +54,7 @@ def floats(value: Any) -> list[Tensor]:
 
 
 def _gradient_of(result: Tensor) -> Tensor:
-    """The same numbers for each result of this shape, in its order of memory.
+    """Returns the same numbers for each result of this shape, in the memory format of the result.
 
     They are made on the result's device, since hosts take longer for them than for all the rest.
     """
@@ -63,18 +66,18 @@ def _gradient_of(result: Tensor) -> Tensor:
 
 
 def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[], Any]:
-    """A function that gives the results of `run` and the gradients of `wanted`.
+    """Returns a function that computes the results of `run` and the gradients of `wanted`.
 
     Gradients of the results are the same for each `run`. `.grad` stays unchanged.
     """
     given: list[
         Tensor
-    ] = []  # in the order of memory of the results, and of both signs: the sum of a softmax has no gradient
+    ] = []  # in the memory format of the results, and of both signs: the sum of a softmax has no gradient
 
     def both() -> Any:
         with torch.enable_grad():
             result = run()
-            is_tensor = isinstance(result, Tensor)  # as of most layers: without the time to look for more
+            is_tensor = isinstance(result, Tensor)  # most layers return one tensor, which needs no search for others
             ends = [t for t in ([result] if is_tensor else floats(result)) if t.requires_grad]
             if not ends or not wanted:
                 return result
@@ -89,9 +92,9 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
 
 
 def iteration(layer: nn.Module, run: Callable[[], Any], inputs: Any = ()) -> Callable[[], Any]:
-    """An iteration of a layer or model: `run`, and in training mode the gradients.
+    """Returns an iteration of a layer or model: `run`, and in training mode the gradients.
 
-    These are the gradients of its parameters and of the `inputs` that want some.
+    These are the gradients of its parameters and of the `inputs` that require some.
     """
     wanted = [t for t in (*floats(inputs), *layer.parameters()) if t.requires_grad]
     if layer.training and wanted:

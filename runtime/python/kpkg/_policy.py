@@ -1,4 +1,4 @@
-"""What happens when a package has no kernel for a call: the fallback policy, and fallbacks of one's own.
+"""Chooses what runs if a package has no kernel for a call: the fallback policy, and the user's own fallbacks.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -25,14 +25,14 @@ _REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 libraries: WeakSet[CustomOpLibrary] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
 op_policies: dict[str, str] = {}  # by full name
-# Ops that were asked for and that no package has: how often each reason made PyTorch's implementation run, and the
-# policy then.
+# Ops that were used and that no package has: how often each reason made PyTorch's implementation run, and the policy of
+# the last time.
 absent: dict[str, tuple[dict[str, int], str]] = {}
 _current: str = "warn"
 
 
 def check_policy(policy: str) -> int:
-    """The runtime's number of a policy; ValueError for an unknown one."""
+    """Returns the runtime's number of a policy; raises ValueError for an unknown one."""
     if policy not in POLICIES:
         raise ValueError(
             f"unknown fallback policy {policy!r}{closest(str(policy), POLICIES)}; there are {', '.join(POLICIES)}"
@@ -41,7 +41,7 @@ def check_policy(policy: str) -> int:
 
 
 def _read_environment() -> None:
-    """Reads KPKG_FALLBACK=warn,kpkg::softmax=strict.
+    """Reads the policy of all ops from KPKG_FALLBACK=warn,kpkg::softmax=strict.
 
     The runtime reads the parts with an op, and warns of unknown ones.
     """
@@ -55,9 +55,9 @@ _read_environment()
 
 
 def check_environment() -> None:
-    """Raises ValueError for a KPKG_REQUIRE that is not understood.
+    """Raises ValueError for a KPKG_REQUIRE with unknown flags.
 
-    No package can be opened then, and PyTorch must not run in their place in silence.
+    No package can be opened then, and PyTorch must not silently run in their place.
     """
     for flag in os.environ.get("KPKG_REQUIRE", "").split(","):
         if flag and flag not in _REQUIRABLE:
@@ -82,20 +82,26 @@ def check_op_names(known: Iterable[str]) -> None:
 
 
 def get_fallback_policy() -> Policy:
-    """The policy of all libraries that have none of their own: "strict", "warn" or "silent"."""
+    """Returns the policy of all libraries that have none of their own: "strict", "warn" or "silent"."""
     return _current  # type: ignore[return-value]
 
 
 def set_fallback_policy(policy: Policy | None, op: str | None = None) -> None:
-    """Sets the policy for calls that no kernel of their package can run, for all libraries without one of their own.
+    """Sets the policy for calls that no kernel of their package can run.
 
-    "strict" raises KernelError with what was tried; "warn", the default, runs PyTorch's implementation and warns once
-    per op and reason (FallbackWarning); "silent" only counts. ``kpkg.kernel_info()`` shows the counts. With `op`
-    ("kpkg::softmax") it is the policy of that op alone, in every library, and goes before all others; None gives it up
-    again. The environment variable KPKG_FALLBACK sets the policy at start, also for single ops:
+    It holds for all libraries without a policy of their own. ``kpkg.kernel_info()`` shows the counts of fallbacks. The
+    environment variable KPKG_FALLBACK sets the policy at start, also for single ops:
     ``KPKG_FALLBACK=warn,kpkg::softmax=strict``.
 
-    Raises ValueError for an unknown policy, or None without `op`.
+    Args:
+        policy: "strict" raises KernelError with the attempts. "warn", the default, runs PyTorch's implementation and
+            warns once per op and reason (FallbackWarning). "silent" only counts. With `op`, None removes the policy of
+            that op.
+        op: The full name of an op ("kpkg::softmax"), to set the policy of that op alone. It holds in every library, and
+            precedes all others.
+
+    Raises:
+        ValueError: The policy is unknown, the op name has no namespace, or `policy` is None without `op`.
     """
     global _current
     if op is not None:
@@ -122,7 +128,7 @@ def _set_op_policy(op: str, policy: Policy | None) -> None:
 
 
 def policy_of(op: str, of_library: str | None = None) -> str:
-    """The policy that holds for an op: its own, else that of its library, else that of all."""
+    """Returns the policy that holds for an op: its own, else that of its library, else that of all."""
     for part in os.environ.get("KPKG_FALLBACK", "").split(","):
         name, _, policy = part.partition("=")
         if name in (op, op.rpartition("::")[2]) and policy in POLICIES and op not in op_policies:
@@ -131,13 +137,13 @@ def policy_of(op: str, of_library: str | None = None) -> str:
 
 
 def describe_fallback(op: str) -> str:
-    """What runs for an op that falls back, in words."""
+    """Describes in words the function that runs for an op that falls back."""
     own = fallbacks.get(op)
     return f"{getattr(own, '__name__', own)}, given to set_fallback" if own is not None else "PyTorch's implementation"
 
 
 def apply_op_policies(library: CustomOpLibrary, names: list[str]) -> None:
-    """Tells the library's runtime the policies of those ops of `names` that it has."""
+    """Sets, in the library's runtime, the policies of the ops in `names` that the library has."""
     for name in names:
         if name in library._ops:
             library._native.set_op_policy(name, POLICIES[op_policies[name]] if name in op_policies else 0)
@@ -150,9 +156,16 @@ def _check_name(op: str) -> None:
 
 @contextlib.contextmanager
 def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
-    """Sets the policy within a ``with`` block, for all ops or for one. Process-wide, as ``set_fallback_policy``.
+    """Sets the policy within a ``with`` block, for all ops or for one.
 
-    Raises ValueError for an unknown policy or an op name without namespace.
+    It holds for the whole process, as that of ``set_fallback_policy`` does.
+
+    Args:
+        policy: "strict", "warn" or "silent".
+        op: The full name of an op, to set the policy of that op alone.
+
+    Raises:
+        ValueError: The policy is unknown, or the op name has no namespace.
     """
     if op is not None:
         previous = op_policies.get(op)
@@ -171,11 +184,17 @@ def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
 
 
 def set_fallback(op: str, function: Callable[..., Any]) -> None:
-    """Makes `function` what runs for `op` ("namespace::name") on PyTorch tensors when no kernel can.
+    """Makes `function` run for an op on PyTorch tensors when no kernel can.
 
-    It takes the op's arguments and returns new tensors. To be set before the package is loaded. The ops that kpkg ships
-    have theirs. Raises ValueError for a name without namespace. What the function raises comes out of the call as a
-    KernelError.
+    Call this before the package is loaded. The ops that kpkg ships have fallbacks already.
+
+    Args:
+        op: The full name, "namespace::name".
+        function: Takes the op's arguments and returns new tensors. Its exceptions come out of the call as a
+            KernelError.
+
+    Raises:
+        ValueError: The name has no namespace.
     """
     _check_name(op)
     fallbacks[op] = function

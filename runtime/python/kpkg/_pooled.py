@@ -1,6 +1,6 @@
-"""Global average pooling by the op of the convolution in front of it.
+"""Computes global average pooling by the op of the convolution in front of it.
 
-Finds where a layer's result goes to the pooling alone, and which launch gives that result.
+Finds layers whose results only the pooling reads, and the launches that compute these results.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -22,9 +22,10 @@ from kpkg._samples import Samples
 
 @dataclass(frozen=True)
 class Pool:
-    """A layer of `owner`, or one of its chains, and the pooling behind it.
+    """Names a layer of `owner`, or one of its chains, and the pooling behind it.
 
-    Names are those within the owner; `inner` is what the chain is in where it is not the owner's own.
+    Names are relative to the owner. `inner` is the layer that contains the chain, or None if the chain is the owner's
+    own.
     """
 
     inner: str | None
@@ -33,21 +34,21 @@ class Pool:
 
 
 class PooledLaunch:
-    """The function that gives the pooled result.
+    """Computes the pooled result.
 
-    That is the launch of the chain itself, where nobody else sees its result; else layer by layer.
+    It uses the launch of the chain where nothing else reads the chain's result; else it goes layer by layer.
     """
 
     def __init__(self, owner: nn.Module, pool: Pool, launch: _fused.Launch, between: tuple[str, ...]) -> None:
-        """between: names of layers whose result is the launch's."""
+        """Takes in `between` the names of the layers whose result is also the launch's result."""
         self.owner, self.chain, self.launch = owner, pool, launch
         parents = [
             (owner.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in (*between, pool.layer)
         ]
-        self._places = [(parent._modules, name) for parent, name in parents]  # where the layers stand
+        self._places = [(parent._modules, name) for parent, name in parents]  # the places of the layers in the model
 
     def holds(self) -> bool:
-        """Whether the pooling is the one that was found, and no hook wants to see what comes before it."""
+        """Returns whether the pooling is unchanged, and no hook reads the tensors before it."""
         if torch.compiler.is_compiling():
             return False
         layers = [modules.get(name) for modules, name in self._places]
@@ -58,13 +59,13 @@ class PooledLaunch:
         )
 
     def _before(self, input: Tensor, residual: Tensor | None) -> Tensor:
-        """What the pooling gets."""
+        """Returns the input of the pooling."""
         if self.chain.inner is None:
             return self.launch(input, residual)
         return cast(Tensor, self.owner.get_submodule(self.chain.inner)(input))
 
     def __call__(self, input: Tensor, residual: Tensor | None = None) -> Tensor:
-        """The result behind the pooling."""
+        """Returns the result of the pooling."""
         if self.holds():
             result, has_pooled = self.launch.pooled(lambda: self._before(input, residual))
             if has_pooled:
@@ -74,7 +75,7 @@ class PooledLaunch:
         return cast(Tensor, self.owner.get_submodule(self.chain.layer)(result))
 
     def function(self) -> Callable[..., Tensor]:
-        """The same as a function, which graphs may call."""
+        """Returns the launch as a function, which graphs may call."""
 
         def pooled(input: Tensor, residual: Tensor | None = None) -> Tensor:
             return self(input, residual)
@@ -83,13 +84,13 @@ class PooledLaunch:
 
 
 def is_global(layer: nn.Module | None) -> bool:
-    """Whether it gives one mean for each image and channel."""
+    """Returns whether the layer computes one mean for each image and channel."""
     kind = getattr(type(layer), "torch_layer", type(layer))
     return kind is nn.AdaptiveAvgPool2d and cast(nn.AdaptiveAvgPool2d, layer).output_size in (1, (1, 1), [1, 1])
 
 
 def _source(layer: nn.Module, names: tuple[str, ...]) -> tuple[_fused.Launch, tuple[str, ...]] | None:
-    """The launch whose only result is that of `layer`, and the layers on the way to it.
+    """Returns the launch whose only result is that of `layer`, and the layers on the way to it.
 
     The last one in `names` is `layer` itself.
     """
@@ -115,7 +116,7 @@ def _source(layer: nn.Module, names: tuple[str, ...]) -> tuple[_fused.Launch, tu
 
 
 def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Block, PooledLaunch]]:
-    """Poolings that a launch could do, with the names of their owners and what makes the owner's forward."""
+    """Finds poolings that a launch could compute, with the names of their owners and the owners' blocks."""
     for name, owner in list(model.named_modules()):
         if samples.count.get(name) != 1 or not any(is_global(layer) for layer in owner.children()):
             continue
@@ -157,7 +158,7 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
 def pool_all(
     injection: Injection, samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None
 ) -> None:
-    """Lets launches give the means of their results where nothing else is asked of them.
+    """Makes launches compute the means of their results where nothing else reads the results.
 
     Only where that is right and not slower. Adds rows.
     """

@@ -1,4 +1,4 @@
-"""How exactly PyTorch wants float32 to be multiplied: its switches, in the words of an op's argument `precision`.
+"""Reads PyTorch's switches for products of float32, in the words of an op's argument `precision`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -22,21 +22,24 @@ def _read_backends(backend: str, op: str) -> str:
     return str(getattr(switches, op).fp32_precision)
 
 
-# What the properties of torch.backends call, in a tenth of their time: each product of float32 asks.
+# The function behind the properties of torch.backends, in a tenth of their time: each product of float32 calls it.
 _read = getattr(torch._C, "_get_fp32_precision_getter", _read_backends)
 
 
 def of_device(device: int) -> str:
-    """One of "highest", "high" and "medium" for products on a device of this type, a number of kpkg.h.
+    """Returns "highest", "high" or "medium" for products on a device of this type, a number of kpkg.h.
 
-    All switches of PyTorch meet here: torch.set_float32_matmul_precision, allow_tf32 and fp32_precision of
-    torch.backends.
+    All switches of PyTorch have an effect here: torch.set_float32_matmul_precision, and allow_tf32 and fp32_precision
+    of torch.backends.
     """
     return _MEANT.get(_read("cuda" if device == _CUDA else "mkldnn", "matmul"), "highest")
 
 
 def of_tensors(values: Iterable[Any]) -> str:
-    """The same for an op of these arguments, whose first tensor decides; "" for what is not float32."""
+    """Returns the precision for an op with these arguments, whose first tensor decides.
+
+    It is "" for dtypes other than float32.
+    """
     first = next((value for value in values if isinstance(value, torch.Tensor)), None)
     if first is None or first.dtype != torch.float32:
         return ""

@@ -1,4 +1,4 @@
-"""`kpkg.profile_kernel()`: what ran how often and how long, per op and per kernel.
+"""Profiles calls per op and launches per kernel: their numbers and times, by `kpkg.profile_kernel()`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,17 +19,19 @@ _taking = threading.Lock()
 class Profile:
     """Records every call of an op and every launch of a kernel in the process while its ``with`` block runs.
 
-    Launches on a GPU (not those that are captured into a graph) are timed by CUPTI, NVIDIA's tracing library, where the
-    process can load it and no other tool uses it, else by a pair of events each; `summary` says which. A recorded
-    launch costs the host some microseconds more: take times of single kernels from it, not of whole programs. One
-    profile at a time.
+    CUPTI, NVIDIA's tracing library, times launches on a GPU if the process can load it and no other tool uses it.
+    Otherwise a pair of events times each launch; `summary` says which. Launches that are captured into a graph are not
+    timed.
+
+    A recorded launch costs the host some microseconds more. Take times of single kernels from a profile, not of whole
+    programs. Only one profile can run at a time.
     """
 
     def __init__(self, ranges: bool, limits: dict[str, float] | None, events: bool = False) -> None:
         self._ranges = ranges
         self._events = events
         self._limits = limits or {}
-        #: What was recorded: {"calls": [...], "launches": [...], "dropped": n, "device_times": {"by": ...}}, as
+        #: The records: {"calls": [...], "launches": [...], "dropped": n, "device_times": {"by": ...}}, as
         #: docs/runtime.md says. Empty before the block ends.
         self.records: dict[str, Any] = {"calls": [], "launches": [], "dropped": 0, "device_times": None}
 
@@ -52,9 +54,9 @@ class Profile:
             _taking.release()
 
     def ops(self) -> list[dict[str, Any]]:
-        """A row for each op, the longest first.
+        """Returns a row for each op, the longest first.
 
-        op, calls, host_us (all calls together), device_us (None without GPU), bytes, fallbacks.
+        A row has op, calls, host_us (all calls together), device_us (None without GPU), bytes and fallbacks.
         """
         rows: dict[str, dict[str, Any]] = {}
         for call in self.records["calls"]:
@@ -71,12 +73,13 @@ class Profile:
         return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
 
     def kernels(self) -> list[dict[str, Any]]:
-        """A row for each kernel instance, the longest first.
+        """Returns a row for each kernel instance, the longest first.
 
-        instance, op, device, calls, host_us, device_us, bytes, flops, gb_s, gflop_s, of_limit.
+        A row has instance, op, device, calls, host_us, device_us, bytes, flops, gb_s, gflop_s and of_limit.
 
-        Rates are over the time on the GPU, on the CPU over that of the launch. `of_limit` is the share of the device's
-        measured bandwidth, None where ``limits`` has none for it. Bytes and operations are estimates of the package.
+        Rates are over the time on the GPU, and on the CPU over the time of the launch. `of_limit` is the share of the
+        device's measured bandwidth, None where ``limits`` has none for it. Bytes and operations are estimates of the
+        package.
         """
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for launch in self.records["launches"]:
@@ -109,7 +112,7 @@ class Profile:
         return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
 
     def summary(self) -> str:
-        """Both tables as text."""
+        """Returns both tables as text."""
         ops, kernels = self.ops(), self.kernels()
         lines = [f"{'op':40} {'calls':>7} {'host us':>10} {'device us':>10} {'fallbacks':>9}"]
         lines += [
@@ -130,9 +133,15 @@ class Profile:
         return "\n".join(lines)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes a trace for https://ui.perfetto.dev and chrome://tracing. Raises OSError.
+        """Writes a trace for https://ui.perfetto.dev and chrome://tracing.
 
         It has calls by thread, and kernels by device and stream.
+
+        Args:
+            path: The file to write, as JSON.
+
+        Raises:
+            OSError: The file cannot be written.
         """
         host, events = os.getpid(), []
         names: dict[tuple[int, int], str] = {}
@@ -225,12 +234,15 @@ def profile_kernel(ranges: bool = False, limits: dict[str, float] | None = None,
         print(profile.summary())
         profile.export_chrome_trace("trace.json")
 
-    ranges: also make each call a range for NVTX tools such as Nsight Systems; ValueError where no NVTX library is
-    found.
-    limits: bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it, for the share
-    of it in the table.
-    events: time launches on GPUs by events even where CUPTI could. PyTorch's profiler owns CUPTI from its first
-    recording of a GPU on: later profiles in the process take events and say so. Raises RuntimeError on entry while
-    another profile is taken.
+    Args:
+        ranges: Also make each call a range for NVTX tools such as Nsight Systems.
+        limits: Bandwidth of devices in GB/s, {"cuda:0": 4000.0, "cpu": 40.0}, as ``kpkg bench`` measures it. The table
+            shows the share of it.
+        events: Time launches on GPUs by events even where CUPTI could. PyTorch's profiler owns CUPTI from its first
+            recording of a GPU on. Later profiles in the process use events and say so.
+
+    Raises:
+        ValueError: `ranges` is set, and no NVTX library is found; on entry.
+        RuntimeError: Another profile is running; on entry.
     """
     return Profile(ranges, limits, events)

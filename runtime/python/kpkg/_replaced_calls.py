@@ -20,9 +20,9 @@ from kpkg._samples import Calls, Samples
 
 
 def replace_calls(injection: Injection, samples: Samples, tolerance: float | None) -> None:
-    """Adds rows, in the order of the calls.
+    """Replaces calls where that is right and not slower; adds rows, in the order of the calls.
 
-    Layers that were replaced as a whole, and calls that launches make instead, are none of them.
+    Layers that were replaced as a whole, and calls that launches make instead, get no rows.
     """
     present = set(injection.model.modules())
     places = {calls.owner: Place(calls.owner) for calls in samples.calls.values()}
@@ -44,7 +44,7 @@ def replace_calls(injection: Injection, samples: Samples, tolerance: float | Non
 
 
 def _in_launches(owner: nn.Module) -> Counter[str]:
-    """How many calls of functions the launches in the owner's forward make in its place."""
+    """Counts, by name, the calls of functions that launches in the owner's forward replace."""
     block = owner.__dict__.get("_kpkg_block")
     found: Counter[str] = Counter()
     for chain in block.launches if block is not None else ():
@@ -54,7 +54,7 @@ def _in_launches(owner: nn.Module) -> Counter[str]:
 
 
 def _within(place: Place, call: Call, inner: list[Place]) -> Replacement:
-    """`call` for the calls that the owner of the place makes, and not for those of layers within."""
+    """Returns the replacement of calls that the owner of the place makes, but not of calls in layers within."""
 
     def put() -> None:
         place.put(call)
@@ -77,7 +77,7 @@ def _is_better(
     checked: dict[Any, Row],
     tolerance: float | None,
 ) -> bool:
-    """Whether the op is right for all calls and in all not slower; the row gets the times of all calls."""
+    """Returns whether the op is right for all calls and in all not slower; the row gets the times of all calls."""
     absent = [op for op in calls.call.ops if not ops[op].is_available]
     if absent:
         row.status = f"kept: {ops[absent[0]].reason}"
@@ -97,7 +97,10 @@ def _is_better(
 
 
 def _check(injection: Injection, like: Row, calls: Calls, key: Any, samples: Samples, tolerance: float | None) -> Row:
-    """A row of one call: its error and times, and why the op may not stand for it; "" where it may."""
+    """Returns a row for one call: its error and times.
+
+    Its status is the reason why the op may not replace the call, or empty.
+    """
     row = Row(like.name, like.layer, like.replacement, "", _ops=like._ops)
     plain, args, kwargs = samples.arguments[key]
     used = [op for name in calls.call.ops if (op := ops[name].op) is not None]
@@ -109,7 +112,7 @@ def _check(injection: Injection, like: Row, calls: Calls, key: Any, samples: Sam
     original, replacement = iteration(plain), iteration(calls.call.run)
     try:
         found = _passes.repeatable(replacement)
-    except Exception as error:  # a form of the call that the ops refuse
+    except Exception as error:  # the ops refuse this form of the call
         row.status = reason_of(error)
         return row
     if found is NotImplemented:

@@ -1,4 +1,4 @@
-"""What the layers of a model get and give in one forward.
+"""Records the inputs and outputs of a model's layers in one forward.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -28,12 +28,12 @@ def call(model: nn.Module, sample: Any) -> Any:
 
 
 def _is_state(value: Any) -> bool:
-    """Whether a forward writes to it, as to a cache of keys and values of Hugging Face's models."""
+    """Returns whether a forward writes to `value`, as to a key-value cache of Hugging Face's models."""
     return hasattr(value, "get_seq_length") and hasattr(value, "update")
 
 
 def fresh(value: Any) -> Any:
-    """The same arguments, with copies of what a forward writes to."""
+    """Returns the same arguments, with copies of the arguments that a forward writes to."""
     if isinstance(value, dict):
         return {name: copy.deepcopy(each) if _is_state(each) else each for name, each in value.items()}
     return tuple(copy.deepcopy(each) if _is_state(each) else each for each in value)
@@ -41,7 +41,7 @@ def fresh(value: Any) -> Any:
 
 @dataclass
 class Calls:
-    """Calls of functions of one kind that a layer makes itself: how many with which arguments."""
+    """Counts the calls of functions of one kind that a layer makes itself, by their arguments."""
 
     name: str
     owner: nn.Module
@@ -52,21 +52,21 @@ class Calls:
 class Samples:
     """Records the calls of a model's layers in one forward.
 
-    Their first inputs, and the calls of functions that they make themselves.
+    It has their first inputs, and the calls of functions that they make themselves.
     """
 
     def __init__(self) -> None:
         self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self.calls: dict[tuple[str, Call], Calls] = {}
-        # Of calls that are alike in all that their time depends on: function and arguments of the first. All layers of
-        # a deep network share them.
+        # For calls that agree in everything that their time depends on: function and arguments of the first. All layers
+        # of a deep network share them.
         self.arguments: dict[Any, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
         self.output: Any = None
-        self.behind: dict[str, str] = {}  # by the name of a layer: of the convolution whose result it got
+        self.behind: dict[str, str] = {}  # by the name of a layer: the layer whose result it got
         self.count: dict[str, int] = {}
 
     def pairs(self, layers: dict[str, nn.Module]) -> list[tuple[str, str]]:
-        """Names of convolutions and of the batch norms that may be folded into them."""
+        """Returns names of convolutions and of the batch norms that may be folded into them."""
         return [
             (first, second)
             for second, first in self.behind.items()
@@ -78,7 +78,10 @@ class Samples:
 
 
 def kept(value: Any) -> Any:
-    """A copy that has no history, but wants a gradient where the original has one. Parameters stay themselves."""
+    """Returns a copy without history, which requires a gradient where the original does.
+
+    Parameters are not copied.
+    """
     if _is_state(value):
         return copy.deepcopy(value)
     if isinstance(value, (tuple, list)) and any(isinstance(each, Tensor) for each in value):
@@ -90,7 +93,7 @@ def kept(value: Any) -> Any:
 
 
 def _in_tensors(args: Any, kwargs: Any) -> Any:
-    """What the time of a call depends on."""
+    """Returns the properties of the arguments that the time of a call depends on."""
     leaves, spec = _pytree.tree_flatten((args, kwargs))
     return (str(spec), *(signature(leaf) for leaf in leaves))
 
@@ -100,7 +103,7 @@ def take_samples(
 ) -> Samples:
     samples = Samples()
     inside: list[tuple[str, nn.Module]] = []
-    last: tuple[str, Any] = ("", None)  # the leaf that has run last, and its output
+    last: tuple[str, Any] = ("", None)  # the name of the leaf that ran last, and its output
 
     def enter(name: str) -> Callable[..., None]:
         def hook(layer: nn.Module, args: Any, kwargs: Any) -> None:

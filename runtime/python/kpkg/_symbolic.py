@@ -1,12 +1,11 @@
 """Evaluates an op's shape plan over symbolic integers.
 
-It gives the shapes, strides and dtypes of results, and checks the arguments.
+It computes the shapes, strides and dtypes of results, and checks the arguments.
 
 The plan is the same bytecode that the runtime evaluates, read as plain data. Where the plan branches on a symbolic
-value,
-both ways are taken: if they end with the same results (they chose between kernels), the graph holds for either; else
-PyTorch records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is an argument's
-memory.
+value, both ways are evaluated. If they end with the same results (they chose between kernels), the graph holds for
+either; else PyTorch records a guard. Memory is not modelled: a tensor is its dtype, shape, strides, and whether it is
+an argument's memory.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from kpkg._op import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
-_FORKS = 6  # branches, one inside the other, of which both ways are taken,
-_ALL_FORKS = 16  # and those in all: what is left of a plan runs for each
+_FORKS = 6  # nested branches of which both ways are evaluated
+_ALL_FORKS = 16  # all such branches of a call: the rest of the plan runs for each way
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -72,7 +71,10 @@ def _module(text: str) -> _Module:
 
 
 def infer(op: Op, values: list[Any]) -> list[Any]:
-    """(shape, strides, dtype name) of each result; `values` has a value or ``...`` for each argument of the schema."""
+    """Returns (shape, strides, dtype name) of each tensor result, and other results as values.
+
+    `values` has a value or ``...`` for each argument of the schema.
+    """
     arguments = []
     for argument, value in zip(op.arguments, values):
         if value is ...:
@@ -82,7 +84,7 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
         elif value is None and argument.type == "float?":
-            value = math.nan  # as the runtime has it
+            value = math.nan  # as in the runtime
         arguments.append(value)
     on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
     module = _module(op._native.plan_json(True, on_gpu))
@@ -105,7 +107,7 @@ class _Machine:
         return self._run_from(function, registers, 0)
 
     def _run_either(self, function: _Function, ways: list[tuple[list[Any], int]]) -> list[Any] | None:
-        """The results of the rest of the function where they are the same for each (registers, position), else None."""
+        """Returns the results of the rest of the function if each (registers, position) gives the same, else None."""
         if (
             self.forks == _FORKS
             or self.all_forks == _ALL_FORKS
@@ -117,7 +119,7 @@ class _Machine:
         self.all_forks += 1
         try:
             first, *others = (self._run_from(function, registers, position) for registers, position in ways)
-        except KernelError:  # of a way that may not be the one to take
+        except KernelError:  # the call may not take the way that raises
             self.fuel = fuel
             return None
         finally:
@@ -201,7 +203,7 @@ class _Machine:
 
 
 def _are_same(first: Any, second: Any) -> bool:
-    """Equality for every value of the symbols, without a guard."""
+    """Returns whether both are equal for every value of the symbols, without a guard."""
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return len(first) == len(second) and all(map(_are_same, first, second))
     if isinstance(first, _SYMBOLIC) or isinstance(second, _SYMBOLIC):
@@ -210,7 +212,7 @@ def _are_same(first: Any, second: Any) -> bool:
 
 
 def _only_raises(function: _Function, position: int) -> bool:
-    """Whether nothing but an error comes from here: the branch is a check of the arguments, and no choice."""
+    """Returns whether nothing but an error follows: the branch then checks the arguments, and chooses nothing."""
     for _ in range(len(function.code)):
         name = function.code[position].op
         if name == "raise":
@@ -225,7 +227,7 @@ def _only_raises(function: _Function, position: int) -> bool:
 
 
 def _end_of_loop(function: _Function, position: int) -> int:
-    """Index after the innermost loop around `position`."""
+    """Returns the index after the innermost loop around `position`."""
     depth = 0
     for i in range(position, len(function.code)):
         if function.code[i].op in ("loop_for", "loop_while"):

@@ -1,4 +1,4 @@
-"""The number of threads of large calls on CPUs.
+"""Sets the number of threads of large calls on CPUs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +14,12 @@ from kpkg._messages import shown
 def set_cpu_threads(count: int) -> None:
     """Sets how many threads a large call on the CPU uses from now on, in place of PyTorch's number.
 
-    Raises TypeError for what is no whole number, and ValueError where it is not from 1 to 1024.
+    Args:
+        count: The number of threads, from 1 to 1024.
+
+    Raises:
+        TypeError: `count` is no whole number.
+        ValueError: `count` is not from 1 to 1024.
     """
     if isinstance(count, bool) or not isinstance(count, Integral):
         raise TypeError(f"set_cpu_threads takes a whole number of threads, not {shown(count)}")

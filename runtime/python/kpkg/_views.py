@@ -1,6 +1,6 @@
-"""Views as the shape plan makes them, over integers that may be symbolic.
+"""Computes views for the shape plan, over integers that may be symbolic.
 
-The counterpart of the runtime's own view algebra.
+The runtime has a view algebra of its own with the same rules.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 MAX_RANK = 16
 
-# Numbers as in kpkg.h.
+# By number, as in kpkg.h.
 DTYPES = (
     "none bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float8_e4m3fn "
     "float8_e5m2"
@@ -21,11 +21,14 @@ DTYPES = (
 
 
 class ViewError(Exception):
-    """A view that the tensor does not allow; the message completes "<operation> of <tensor>: "."""
+    """Reports a view that the tensor does not allow; the message completes "<operation> of <tensor>: ..."."""
 
 
 class View(NamedTuple):
-    """A tensor without memory. `is_argument`: its memory is an argument's, so that a result needs memory of its own."""
+    """Describes a tensor without memory.
+
+    With `is_argument`, its memory is that of an argument, so that a result needs memory of its own.
+    """
 
     dtype: str
     shape: tuple[Any, ...]
@@ -37,7 +40,7 @@ class View(NamedTuple):
 
 
 def dense_strides(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """Row-major strides; an extent of 0 counts as 1."""
+    """Returns row-major strides; an extent of 0 counts as 1."""
     strides: list[Any] = []
     stride: Any = 1
     for extent in reversed(shape):
@@ -53,12 +56,12 @@ def empty(shape: Sequence[Any], dtype: str) -> View:
 
 
 def as_result(value: Any) -> Any:
-    """A value as the op returns it: views of arguments become fresh dense tensors."""
+    """Returns a value as the op does: views of arguments become fresh dense tensors."""
     return empty(value.shape, value.dtype) if isinstance(value, View) and value.is_argument else value
 
 
 def wrap(dim: int, rank: int) -> int:
-    """`dim`, counted from the end where negative."""
+    """Returns `dim`, counted from the end where negative."""
     if not -rank <= dim < rank:
         expected = f"expected {-rank} to {rank - 1}" if rank else "it has no dimension"
         raise ViewError(f"dimension {dim} is out of range, {expected}")
@@ -161,7 +164,7 @@ def unfold(t: View, dim: int, size: Any, step: Any) -> View:
 
 
 def fold(t: View, dim: int) -> View:
-    """[outer, extent, inner] around `dim`."""
+    """Reshapes to [outer, extent, inner] around `dim`."""
     if not t.shape and dim in (0, -1):
         return reshape(t, (1, 1, 1))
     d = wrap(dim, len(t.shape))
@@ -169,9 +172,9 @@ def fold(t: View, dim: int) -> View:
 
 
 def reshape(t: View, wanted: Sequence[Any]) -> View:
-    """Another shape of as many elements.
+    """Returns another shape of as many elements.
 
-    Where strides do not allow a view it is a copy: dense, with memory of its own.
+    Where strides do not allow a view, it is a dense copy with memory of its own.
     """
     total = math.prod(t.shape)
     extents = list(wanted)

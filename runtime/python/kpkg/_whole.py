@@ -1,4 +1,4 @@
-"""Whether a model as a whole is right and not slower with its replacements.
+"""Checks whether a model as a whole is right and not slower with its replacements.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,22 +15,22 @@ from kpkg._injection import Injection, Row
 from kpkg._measure import compare
 from kpkg._samples import call
 
-# By how much of its largest element the output of a model may differ where rounding alone moves it so far.
+# The greatest error of a model's output, relative to its largest element, where rounding alone moves it so far.
 _MOST = 0.5
-# So many replacements of a kind that break the model take all of the kind with them.
+# If so many replacements of a kind break the model, all of the kind are undone.
 _SAME_CULPRITS = 3
-# How much longer than it keeps the host an iteration takes if the GPU hides the host's time.
+# The ratio of an iteration's time to the host's time above which the GPU hides the host's time.
 _HIDDEN = 1.1
-# How much slower may be due to something else that the host does.
+# The ratio of times up to which a slower result may be due to other work of the host.
 _DOUBTFUL = 1.1
-# Seconds for the times of a model with and without replacements.
+# Seconds to spend on timing a model with and without replacements.
 _TWO_MODELS = 0.15
 
 
 def check_model(injection: Injection, sample: Any, expected: Any, tolerance: float | None = None) -> None:
-    """Compares the model's output, and keeps only kinds of replacements with which the model as a whole is not slower.
+    """Compares the model's output, and keeps only kinds of replacements with which the whole model is not slower.
 
-    A layer is timed alone, and a function without what it costs to watch for its calls: in the model either may cost
+    A layer is timed alone, and a function without the cost of watching for its calls. In the model, either may cost
     more than it gains.
     """
     with torch.no_grad():
@@ -44,7 +44,7 @@ def check_model(injection: Injection, sample: Any, expected: Any, tolerance: flo
 
         if kinds:
             injection.original_us, injection.kpkg_us = _compared(injection, sample, injection.replaced)
-        if injection.is_compiled:  # another choice would have to be compiled
+        if injection.is_compiled:  # another choice would need another compilation
             kinds = {}
         for kind in sorted(kinds, key=lambda kind: (not kind.endswith("()"), gain(kind))):
             is_slower = (injection.kpkg_us or 0.0) > (injection.original_us or 0.0)
@@ -66,7 +66,7 @@ def check_model(injection: Injection, sample: Any, expected: Any, tolerance: flo
 
 
 def keeps_busy(injection: Injection, sample: Any) -> bool:
-    """Whether iterations of the model wait for a GPU and not for the host, whose time then does not count."""
+    """Returns whether iterations of the model wait for a GPU and not for the host, whose time then does not count."""
     if not injection.on_gpu or injection.graphs or injection.is_compiled:
         return False
     run = _passes.iteration(injection.model, lambda: call(injection.called, sample))
@@ -77,12 +77,10 @@ def keeps_busy(injection: Injection, sample: Any) -> bool:
 
 
 def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
-    """Takes out replacements with which the model raises or gives another output.
+    """Undoes replacements with which the model raises or gives another output.
 
-    Each of them is right by itself.
-
-    Something else has read what a layer wrote over its input or what a convolution gave to its norm, or needs results
-    in another order of memory.
+    Each of them is right by itself. Other code may read an input that a layer overwrote, or a convolution's result
+    before its norm. It may also need results in another memory format.
     """
     trial = _Trial(injection, sample, expected, tolerance)
     culprits: dict[str, int] = {}
@@ -100,20 +98,20 @@ def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance
 
 
 class _Trial:
-    """Forwards of a model with the first of its replacements, of which all are in outside of its functions."""
+    """Runs a model with the first of its replacements; outside of its functions, all are in."""
 
     def __init__(self, injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
         self.injection, self.sample, self.expected, self.tolerance = injection, sample, expected, tolerance or 0.0
         self._rounding: float | None = None
 
     def problem(self) -> str | None:
-        """What is wrong with the model as it is now; None where nothing is."""
+        """Returns the error of the model as it is now; None if there is none."""
         injection = self.injection
         try:
             if _passes.is_trained(injection.model):
                 _passes.iteration(injection.model, lambda: call(injection.model, self.sample))()
             found = _passes.repeatable(lambda: call(injection.model, self.sample))
-        except Exception as error:  # whatever a model does with a result that is not as it was
+        except Exception as error:  # a model may raise anything for a result that it does not expect
             text = str(error).strip().partition("\n")[0]
             return f"the model raises {type(error).__name__} with it: {text[:160]}"
         found_error, allowed = compare(found, self.expected, None)
@@ -124,7 +122,10 @@ class _Trial:
         return "the model's output differs with it"
 
     def _allowed_by_rounding(self) -> float:
-        """By how much the output of the original may differ since layers that follow each other make much of little."""
+        """Returns how far rounding alone may move the original's output.
+
+        Consecutive layers amplify small differences.
+        """
         if self._rounding is None:
             rows = self.injection.replaced
             _switch(rows, False)
@@ -134,9 +135,9 @@ class _Trial:
         return self._rounding
 
     def first_wrong(self, reason: str) -> tuple[Row, str] | None:
-        """The replacement with which, put in after those before it, the model is wrong; and why.
+        """Returns the first replacement with which the model is wrong, put in after those before it; and the reason.
 
-        None where it is wrong without any.
+        Returns None if the model is wrong without any.
         """
         rows = self.injection.replaced
         right, wrong, inside = 0, len(rows), len(rows)
@@ -170,19 +171,20 @@ def _switch(rows: list[Row], is_in: bool) -> None:
 
 
 def _rounded_anew(model: nn.Module, sample: Any) -> Any:
-    """The model's output if each layer's result is rounded in another way.
+    """Returns the model's output if each layer's result is rounded in another way.
 
-    Results are moved by at most half of the dtype's resolution.
+    Results are moved by at most half of a resolution. That is the dtype's, 8 times as much for float32 and float64, and
+    TF32's for float32 on GPUs.
     """
 
     def move(layer: Any, args: Any, output: Any) -> Any:
         if not isinstance(output, torch.Tensor) or not output.is_floating_point():
             return output
         resolution = torch.finfo(output.dtype).eps
-        if output.dtype in (torch.float32, torch.float64):  # which sums of other orders differ by, too
+        if output.dtype in (torch.float32, torch.float64):  # sums in another order differ by more than the resolution
             resolution *= 8
         if output.dtype == torch.float32 and output.device.type == "cuda":
-            resolution = 2.0**-10  # of what tensor cores multiply where PyTorch lets them
+            resolution = 2.0**-10  # of TF32, in which tensor cores multiply where PyTorch allows it
         exact = output.to(torch.promote_types(output.dtype, torch.float32))
         return (exact * (1.0 + resolution * (torch.rand_like(exact) - 0.5))).to(output.dtype)
 
@@ -195,7 +197,7 @@ def _rounded_anew(model: nn.Module, sample: Any) -> Any:
 
 
 def _compared(injection: Injection, sample: Any, rows: list[Row]) -> tuple[float, float]:
-    """Microseconds of the model without these replacements, which are in it now, and with them."""
+    """Returns the microseconds of the model without and with these replacements, which are in it now."""
 
     def switch(with_them: int) -> None:
         _switch(rows, bool(with_them))
@@ -211,7 +213,7 @@ def _compared(injection: Injection, sample: Any, rows: list[Row]) -> tuple[float
     run = _passes.iteration(injection.model, lambda: call(injection.called, sample))
     try:
         without, with_it = injection._iterations(run, run, seconds=_TWO_MODELS, switch=switch_if_other)
-        if without < with_it < _DOUBTFUL * without:  # looked at twice: hosts have other things to do
+        if without < with_it < _DOUBTFUL * without:  # measured again: other work of the host may have caused it
             without, with_it = injection._iterations(run, run, seconds=3 * _TWO_MODELS, switch=switch_if_other)
         return without, with_it
     finally:

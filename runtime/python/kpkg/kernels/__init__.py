@@ -1,11 +1,11 @@
-"""Ops as objects with a forward and a backward, and what configures, compiles and profiles kernels, in one place.
+"""Collects ops as objects with a forward and a backward, and the functions that configure, compile and profile kernels.
 
     from kpkg.kernels import get_softmax
     softmax = get_softmax()
     y = softmax.forward(x)
     grad_input = softmax.backward(grad_output, y)
 
-``get_NAME()`` gives the op NAME of ``kpkg.ops``; ``get_cuda_NAME()`` the same: which device runs follows from the
+``get_NAME()`` returns the op NAME of ``kpkg.ops``. ``get_cuda_NAME()`` returns the same op: the device follows from the
 arguments.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,7 +47,11 @@ __all__ = [
 
 
 def get_cuda_compiler() -> Compiler:
-    """``kpkg.get_compiler()``: what it compiles for, TORCH_CUDA_ARCH_LIST and `targets` say. Raises the same."""
+    """Returns ``kpkg.get_compiler()``: TORCH_CUDA_ARCH_LIST and `targets` choose what it compiles for.
+
+    Raises:
+        FileNotFoundError: There is no `kpkg` command.
+    """
     return get_compiler()
 
 

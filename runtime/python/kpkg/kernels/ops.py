@@ -1,7 +1,7 @@
-"""Ops as classes, for those who make an object of an op and a library: ``SoftMaxOp(library).forward(x)``.
+"""Offers ops as classes, for code that makes an object of an op and a library: ``SoftMaxOp(library).forward(x)``.
 
-``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the library that it is given: ``SoftMaxOp``,
-``LayerNormOp``, ``GemmOp``.
+``NAMEOp`` is the class for the op `name` of ``kpkg.ops`` or of the given library: ``SoftMaxOp``, ``LayerNormOp``,
+``GemmOp``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -19,9 +19,13 @@ from kpkg._op import Op
 
 
 class OpOfLibrary:
-    """One op: of the library that is given, else of ``kpkg.ops``.
+    """Holds one op: of the library that is given, else of ``kpkg.ops``.
 
-    Raises AttributeError for a library that has no such op.
+    Args:
+        library: The library of the op; ``kpkg.ops`` by default.
+
+    Raises:
+        AttributeError: The library has no such op.
     """
 
     name: str
@@ -30,13 +34,13 @@ class OpOfLibrary:
         self.op: Op | DefaultOp = getattr(_ops if library is None else library, self.name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The op's results. Raises what a call of the op raises."""
+        """Returns the op's results. Raises the exceptions of a call of the op."""
         return self.op(*args, **kwargs)
 
     __call__ = forward
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients, as ``Op.backward`` says. Raises the same."""
+        """Returns gradients, as ``Op.backward`` does. Raises the same exceptions."""
         return self.op.backward(*args, **kwargs)
 
 

@@ -1,12 +1,12 @@
-"""Drop-in layers: those of `torch.nn` with kpkg's ops in their forward.
+"""Offers drop-in layers: the layers of `torch.nn` with kpkg's ops in their forward.
 
     from kpkg.nn import LayerNorm
     layer = LayerNorm(256)            # as torch.nn.LayerNorm(256), with the same state_dict
     print(layer.use_kpkg)             # whether kpkg's op runs
 
 Each layer takes the constructor arguments, parameters and state_dict of its counterpart. ``use_kpkg`` says whether
-kpkg's op runs and can be set. Where no package has the op, PyTorch's forward runs, with one warning that says why
-(``kpkg.set_fallback_policy``). Layers that exist are replaced by ``kpkg.inject``.
+kpkg's op runs, and can be set. Where no package has the op, PyTorch's forward runs, with one warning that says why
+(``kpkg.set_fallback_policy``). ``kpkg.inject`` replaces layers of an existing model.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -75,7 +75,7 @@ __all__ = [
 
 
 def replacements() -> dict[type[_torch_nn.Module], type[Layer]]:
-    """The layers of torch.nn and what stands for each here: what ``kpkg.inject`` replaces."""
+    """Returns the layers of torch.nn that ``kpkg.inject`` replaces, each with its replacement here."""
     layers = [
         value
         for name, value in globals().items()

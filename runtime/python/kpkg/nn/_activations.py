@@ -1,6 +1,6 @@
-"""Activations of `kpkg.nn`: drop-in for those of `torch.nn`.
+"""Defines the activations of `kpkg.nn`: drop-in layers for those of `torch.nn`.
 
-They return new tensors: with ``inplace=True`` PyTorch runs, which writes into its input.
+They return new tensors. With ``inplace=True``, PyTorch runs and writes to its input.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,7 @@ from kpkg.nn._layer import Layer
 
 
 class Activation(Layer):
-    """An elementwise layer. Input: any shape; output: the same shape and dtype."""
+    """Applies an elementwise op. Input: any shape; output: the same shape and dtype."""
 
     #: Attributes of the layer that are arguments of the op after the input.
     options: tuple[str, ...] = ()
@@ -28,93 +28,96 @@ class Activation(Layer):
 
 
 class ReLU(Activation, nn.ReLU):
-    """max(x, 0); elementwise, any shape, a float dtype"""
+    """Computes max(x, 0); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::relu",), nn.ReLU
 
 
 class LeakyReLU(Activation, nn.LeakyReLU):
-    """x where positive, else negative_slope * x; elementwise, any shape, a float dtype"""
+    """Computes x where positive, else negative_slope * x; elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer, options = ("kpkg::leaky_relu",), nn.LeakyReLU, ("negative_slope",)
 
 
 class GELU(Activation, nn.GELU):
-    """x times the normal distribution's share below it, elementwise.
+    """Computes x times the share of the normal distribution below x; elementwise, any shape, a float dtype.
 
-    Any shape, a float dtype. approximate="tanh" takes the approximation.
+    ``approximate="tanh"`` uses the approximation by tanh.
     """
 
     kpkg_ops, torch_layer, options = ("kpkg::gelu",), nn.GELU, ("approximate",)
 
 
 class SiLU(Activation, nn.SiLU):
-    """x * sigmoid(x); elementwise, any shape, a float dtype"""
+    """Computes x * sigmoid(x); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::silu",), nn.SiLU
 
 
 class Sigmoid(Activation, nn.Sigmoid):
-    """1 / (1 + exp(-x)); elementwise, any shape, a float dtype"""
+    """Computes 1 / (1 + exp(-x)); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::sigmoid",), nn.Sigmoid
 
 
 class Tanh(Activation, nn.Tanh):
-    """The hyperbolic tangent; elementwise, any shape, a float dtype"""
+    """Computes the hyperbolic tangent; elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::tanh",), nn.Tanh
 
 
 class ELU(Activation, nn.ELU):
-    """x where positive, else alpha * (exp(x) - 1); elementwise, any shape, a float dtype"""
+    """Computes x where positive, else alpha * (exp(x) - 1); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer, options = ("kpkg::elu",), nn.ELU, ("alpha",)
 
 
 class SELU(Activation, nn.SELU):
-    """The scaled ELU of self-normalising networks; elementwise, any shape, a float dtype"""
+    """Computes the scaled ELU of self-normalising networks; elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::selu",), nn.SELU
 
 
 class Softplus(Activation, nn.Softplus):
-    """log(1 + exp(beta * x)) / beta, and x where beta * x exceeds threshold; elementwise, any shape, a float dtype"""
+    """Computes log(1 + exp(beta * x)) / beta, and x where beta * x exceeds threshold.
+
+    Elementwise, any shape, a float dtype.
+    """
 
     kpkg_ops, torch_layer, options = ("kpkg::softplus",), nn.Softplus, ("beta", "threshold")
 
 
 class Hardtanh(Activation, nn.Hardtanh):
-    """x within [min_val, max_val]; elementwise, any shape, a float dtype"""
+    """Clamps x to [min_val, max_val]; elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.Hardtanh, ("min_val", "max_val")
 
 
 class ReLU6(Activation, nn.ReLU6):
-    """x within [0, 6]; elementwise, any shape, a float dtype"""
+    """Clamps x to [0, 6]; elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer, options = ("kpkg::hardtanh",), nn.ReLU6, ("min_val", "max_val")
 
 
 class Hardsigmoid(Activation, nn.Hardsigmoid):
-    """clamp(x / 6 + 0.5, 0, 1); elementwise, any shape, a float dtype"""
+    """Computes clamp(x / 6 + 0.5, 0, 1); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::hardsigmoid",), nn.Hardsigmoid
 
 
 class Hardswish(Activation, nn.Hardswish):
-    """x * hardsigmoid(x); elementwise, any shape, a float dtype"""
+    """Computes x * hardsigmoid(x); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::hardswish",), nn.Hardswish
 
 
 class Softsign(Activation, nn.Softsign):
-    """x / (1 + |x|); elementwise, any shape, a float dtype"""
+    """Computes x / (1 + |x|); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::softsign",), nn.Softsign
 
 
 class Mish(Activation, nn.Mish):
-    """x * tanh(softplus(x)); elementwise, any shape, a float dtype"""
+    """Computes x * tanh(softplus(x)); elementwise, any shape, a float dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::mish",), nn.Mish

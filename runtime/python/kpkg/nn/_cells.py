@@ -1,4 +1,4 @@
-"""The cells of recurrent networks of `kpkg.nn`: one step for a batch of samples, or for one.
+"""Defines the recurrent cells of `kpkg.nn`: one step for a batch of samples, or for one.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,12 +15,17 @@ from kpkg.nn._layer import Layer
 
 
 class _Cell(Layer):
-    """What the cells share; their classes of torch.nn have the weights."""
+    """Implements the forward of all cells; their classes of torch.nn have the weights."""
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The next state for input [N, input_size] or [input_size] and the state `hx`, zeros where it is None.
+        """Returns the next state.
 
-        Raises KernelError where shapes or dtypes do not fit the weights.
+        Args:
+            input: [N, input_size] or [input_size].
+            hx: The state, zeros where it is None.
+
+        Raises:
+            KernelError: Shapes or dtypes do not fit the weights.
         """
         stays = not self._kpkg_wanted or self._stands_back()
         if stays or (not self._kpkg_when_compiled and torch.compiler.is_compiling()):
@@ -51,9 +56,9 @@ class _Cell(Layer):
 
 
 class RNNCell(_Cell, nn.RNNCell):
-    """tanh or relu of the sum of two linear layers, of input and state.
+    """Applies tanh or relu to the sum of two linear layers, of input and state.
 
-    Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype.
+    Input: [N, input_size] or [input_size]. Result and state: [N, hidden_size] or [hidden_size] of the same dtype.
     """
 
     kpkg_ops, torch_layer = ("kpkg::rnn_tanh_cell",), nn.RNNCell
@@ -64,13 +69,13 @@ class RNNCell(_Cell, nn.RNNCell):
             self._kpkg_op = _default.ops["kpkg::rnn_relu_cell"]
 
     def _stands_back(self) -> bool:
-        return self.nonlinearity not in ("tanh", "relu")  # which PyTorch refuses
+        return self.nonlinearity not in ("tanh", "relu")  # PyTorch raises the error for others
 
 
 class LSTMCell(_Cell, nn.LSTMCell):
-    """A cell of long short-term memory.
+    """Computes one step of long short-term memory.
 
-    Input: [N, input_size] or [input_size]; result and state: a pair of [N, hidden_size] or [hidden_size], hidden and
+    Input: [N, input_size] or [input_size]. Result and state: a pair of [N, hidden_size] or [hidden_size], hidden and
     cell state.
     """
 
@@ -82,9 +87,9 @@ class LSTMCell(_Cell, nn.LSTMCell):
 
 
 class GRUCell(_Cell, nn.GRUCell):
-    """A gated recurrent cell.
+    """Computes one step of a gated recurrent unit.
 
-    Input: [N, input_size] or [input_size]; result and state: [N, hidden_size] or [hidden_size] of the same dtype.
+    Input: [N, input_size] or [input_size]. Result and state: [N, hidden_size] or [hidden_size] of the same dtype.
     """
 
     kpkg_ops, torch_layer = ("kpkg::gru_cell",), nn.GRUCell

@@ -1,4 +1,4 @@
-"""Convolution layers of `kpkg.nn`: drop-in for those of `torch.nn`.
+"""Defines the convolution layers of `kpkg.nn`: drop-in layers for those of `torch.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -27,12 +27,12 @@ def _settings_allow_tf32() -> bool:
     return bool(settings.conv.fp32_precision == "tf32" if hasattr(settings, "conv") else settings.allow_tf32)
 
 
-# What torch.compiler.assume_constant_result does, without its import of the compiler, which takes seconds.
+# As torch.compiler.assume_constant_result does, but without its import of the compiler, which takes seconds.
 _settings_allow_tf32._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _allows_tf32(input: Tensor) -> bool:
-    """Whether PyTorch may round float32 to 10 bits of mantissa in convolutions.
+    """Returns whether PyTorch may round float32 to 10 bits of mantissa in convolutions.
 
     On GPUs it does so unless told otherwise.
     """
@@ -44,7 +44,7 @@ class _Conv(_Convolution):
         return input, self.weight, self.bias, *self._settings(input)
 
     def _settings(self, input: Tensor) -> tuple[Any, ...]:
-        """The op's arguments behind weight and bias."""
+        """Returns the op's arguments behind weight and bias."""
         named = isinstance(self.padding, str)
         padding = [0] if named else list(self.padding)
         return (
@@ -74,7 +74,7 @@ class _ConvTranspose(_Convolution):
         )
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """As the layer of torch.nn: a given `output_size` decides between the results that the stride allows."""
+        """Computes the layer as torch.nn does: `output_size` decides between the results that the stride allows."""
         if output_size is None:
             return super().forward(input)
         if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
@@ -86,36 +86,36 @@ class _ConvTranspose(_Convolution):
 
 
 class Conv1d(_Conv, nn.Conv1d):
-    """Convolution over (N, C, L) or (C, L). With a padding_mode other than zeros PyTorch runs."""
+    """Convolves (N, C, L) or (C, L). With a padding_mode other than zeros, PyTorch runs."""
 
     kpkg_ops, torch_layer = ("kpkg::conv1d",), nn.Conv1d
 
 
 class Conv2d(_Conv, nn.Conv2d):
-    """Convolution over (N, C, H, W) or (C, H, W). With a padding_mode other than zeros PyTorch runs."""
+    """Convolves (N, C, H, W) or (C, H, W). With a padding_mode other than zeros, PyTorch runs."""
 
     kpkg_ops, torch_layer = ("kpkg::conv2d",), nn.Conv2d
 
 
 class Conv3d(_Conv, nn.Conv3d):
-    """Convolution over (N, C, D, H, W) or (C, D, H, W). With a padding_mode other than zeros PyTorch runs."""
+    """Convolves (N, C, D, H, W) or (C, D, H, W). With a padding_mode other than zeros, PyTorch runs."""
 
     kpkg_ops, torch_layer = ("kpkg::conv3d",), nn.Conv3d
 
 
 class ConvTranspose1d(_ConvTranspose, nn.ConvTranspose1d):
-    """Transposed convolution over (N, C, L) or (C, L)."""
+    """Computes the transposed convolution of (N, C, L) or (C, L)."""
 
     kpkg_ops, torch_layer = ("kpkg::conv_transpose1d",), nn.ConvTranspose1d
 
 
 class ConvTranspose2d(_ConvTranspose, nn.ConvTranspose2d):
-    """Transposed convolution over (N, C, H, W) or (C, H, W)."""
+    """Computes the transposed convolution of (N, C, H, W) or (C, H, W)."""
 
     kpkg_ops, torch_layer = ("kpkg::conv_transpose2d",), nn.ConvTranspose2d
 
 
 class ConvTranspose3d(_ConvTranspose, nn.ConvTranspose3d):
-    """Transposed convolution over (N, C, D, H, W) or (C, D, H, W)."""
+    """Computes the transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
     kpkg_ops, torch_layer = ("kpkg::conv_transpose3d",), nn.ConvTranspose3d

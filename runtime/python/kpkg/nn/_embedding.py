@@ -1,4 +1,4 @@
-"""The embedding layer of `kpkg.nn`.
+"""Defines the embedding layer of `kpkg.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,9 +14,10 @@ from kpkg.nn._layer import Layer
 
 
 class Embedding(Layer, nn.Embedding):
-    """Rows of a table by index. Input: (...) of int64 or int32; output: (..., embedding_dim) of the weight's dtype.
+    """Returns rows of a table by index.
 
-    With ``max_norm``, ``scale_grad_by_freq`` or ``sparse`` PyTorch runs.
+    Input: (...) of int64 or int32; output: (..., embedding_dim) of the weight's dtype. With ``max_norm``,
+    ``scale_grad_by_freq`` or ``sparse``, PyTorch runs.
     """
 
     kpkg_ops, torch_layer = ("kpkg::embedding",), nn.Embedding

@@ -1,4 +1,4 @@
-"""What every layer of `kpkg.nn` is: a layer of `torch.nn` whose forward runs an op of kpkg.
+"""Defines the base of every layer of `kpkg.nn`: a layer of `torch.nn` whose forward runs an op of kpkg.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,16 +17,15 @@ from kpkg._messages import shown
 
 
 class Layer(nn.Module):
-    """A drop-in layer: the same constructor, parameters and state_dict as its `torch.nn` base.
+    """Replaces a layer of `torch.nn`, with the same constructor, parameters and state_dict.
 
-    Results are the same within rounding.
-
-    Subclasses name the op and give its arguments. Which of the two runs, ``use_kpkg`` says.
+    Results are the same within rounding. Subclasses name the op and give its arguments. ``use_kpkg`` says whether the
+    op or PyTorch's forward runs.
     """
 
-    #: Names of ops, the first that a package has is taken.
+    #: Names of ops. The layer uses the first one that a package has.
     kpkg_ops: ClassVar[tuple[str, ...]] = ()
-    #: The layer of torch.nn that this one stands for.
+    #: The layer of torch.nn that this one replaces.
     torch_layer: ClassVar[type[nn.Module]] = nn.Module
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -39,11 +38,11 @@ class Layer(nn.Module):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Finds the op. What a layer that was made from another one needs, too."""
+        """Finds the op, also for a layer that is made from another one."""
         candidates = [_default.ops[name] for name in self.kpkg_ops]
         self._kpkg_op = next((op for op in candidates if op.is_available), candidates[0])
         self._kpkg_wanted = True
-        self._kpkg_when_compiled = True  # whether kpkg runs in what torch.compile makes, too
+        self._kpkg_when_compiled = True  # whether kpkg runs in compiled code, too
         self._kpkg_cases: dict[tuple[str, torch.dtype], bool] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -64,27 +63,29 @@ class Layer(nn.Module):
 
     @classmethod
     def from_torch(cls, layer: nn.Module) -> Layer:
-        """This layer in place of `layer`, of which it shares parameters, buffers, hooks and mode.
+        """Returns this layer in place of `layer`, with the same parameters, buffers, hooks and mode.
 
-        Raises TypeError when `layer` is not exactly of the type that this one stands for (a subclass may compute
-        something else).
+        Args:
+            layer: A layer of exactly the type `torch_layer`: a subclass may compute something else.
+
+        Raises:
+            TypeError: `layer` has another type.
         """
         if type(layer) is not cls.torch_layer:
             raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
         made = cls.__new__(cls)
         made.__dict__.update(
             layer.__dict__
-        )  # the same dictionaries of parameters and hooks: what changes in one is seen by both
+        )  # both share the dictionaries of parameters and hooks, so that changes reach both
         made._prepare()
         return made
 
     @property
     def use_kpkg(self) -> bool:
-        """Whether forward runs kpkg's op.
+        """Returns whether forward runs kpkg's op.
 
-        A package must have it, with a kernel for this layer's dtype and device, and nobody may have switched it off.
-
-        Setting it to False makes PyTorch's own forward run, to True kpkg's again.
+        A package must have it, with a kernel for this layer's dtype and device, and it must not be switched off. False
+        switches to PyTorch's own forward, and True switches back.
         """
         if not self._kpkg_wanted or not self._kpkg_op.is_available:
             return False
@@ -98,9 +99,14 @@ class Layer(nn.Module):
         self._kpkg_wanted = bool(wanted)
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """Whether a package has a kernel for inputs of this device and dtype.
+        """Returns whether a package has a kernel for inputs of this device and dtype.
 
-        Raises RuntimeError for a device that PyTorch does not know.
+        Args:
+            device: The device of inputs.
+            dtype: The dtype of inputs.
+
+        Raises:
+            RuntimeError: PyTorch does not know the device.
         """
         key = (str(torch.device(device)), dtype)
         if key not in self._kpkg_cases:
@@ -109,7 +115,7 @@ class Layer(nn.Module):
         return self._kpkg_cases[key]
 
     def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
-        """Arguments of a small call, as descriptions without memory."""
+        """Returns the arguments of a small call, as descriptions without memory."""
         return tuple(
             _Described(value.shape, dtype if value.is_floating_point() else value.dtype, device)
             if isinstance(value, Tensor)
@@ -118,19 +124,19 @@ class Layer(nn.Module):
         )
 
     def _example_input(self) -> Tensor:
-        """A small input of any dtype, on "meta"."""
+        """Returns a small input of any dtype, on "meta"."""
         return torch.empty(2, 8, device="meta")
 
     def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        """The op's arguments for a forward of `input`."""
+        """Returns the op's arguments for a forward of `input`."""
         raise NotImplementedError
 
     def _stands_back(self) -> bool:
-        """Whether PyTorch has to run since this mode of the layer is no op of kpkg."""
+        """Returns whether PyTorch has to run, since no op of kpkg computes this mode of the layer."""
         return False
 
     def forward(self, input: Tensor) -> Tensor:
-        """The op of kpkg on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
+        """Runs kpkg's op on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
         if (
             not self._kpkg_wanted
             or self._stands_back()
@@ -147,9 +153,9 @@ class Layer(nn.Module):
             raise self._named(error, input) from None
 
     def _named(self, error: RuntimeError, input: Tensor) -> RuntimeError:
-        """The same error of a call with `input`, with the layer and the input's shape in its message.
+        """Adds the layer and the input's shape to the message of an error of a call with `input`.
 
-        Others than the ops' and the layer's own stay as they are.
+        Only errors of ops and of the layer itself change.
         """
         if type(error) is RuntimeError or isinstance(error, KernelError):
             name = f"{type(self).__name__}({super().extra_repr()})"
@@ -161,23 +167,23 @@ class Layer(nn.Module):
         if op is None or op._default is None or not op._is_recorded:
             return cast(Tensor, self._kpkg_op(*self._arguments(input)))
         arguments = self._arguments(input)
-        try:  # what `Op` does with PyTorch tensors, without looking at each argument first
+        try:  # as `Op` does with PyTorch tensors, without a check of each argument
             return op._default(*arguments)
         except RuntimeError as error:
             return cast(Tensor, op._recover(error, arguments, {}))
 
     def extra_repr(self) -> str:
-        """What torch.nn prints, and whether kpkg runs."""
+        """Returns the text of torch.nn, and whether kpkg runs."""
         return ", ".join(part for part in (super().extra_repr(), f"use_kpkg={self.use_kpkg}") if part)
 
 
 class _Described:
-    """Shape, dtype and device, as ``Op.supports`` reads them of a tensor."""
+    """Describes a tensor by shape, dtype and device, for ``Op.supports``."""
 
     def __init__(self, shape: torch.Size, dtype: torch.dtype, device: torch.device) -> None:
         self.shape, self.dtype, self.device = shape, dtype, device
         self._strides = torch.empty(shape, device="meta").stride()
 
     def stride(self) -> tuple[int, ...]:
-        """Dense."""
+        """Returns dense strides."""
         return self._strides

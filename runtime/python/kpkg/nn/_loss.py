@@ -1,4 +1,4 @@
-"""The losses of `kpkg.nn`.
+"""Defines the losses of `kpkg.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,15 +14,15 @@ from kpkg.nn._layer import Layer
 
 
 class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
-    """Cross entropy of scores [C], [N, C] or [N, C, ...] and int64 class indices.
+    """Computes the cross entropy of scores [C], [N, C] or [N, C, ...] and int64 class indices.
 
-    With class probabilities as target PyTorch runs.
+    With class probabilities as target, PyTorch runs.
     """
 
     kpkg_ops, torch_layer = ("kpkg::cross_entropy",), nn.CrossEntropyLoss
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
-        """The loss, a scalar unless ``reduction="none"``."""
+        """Returns the loss, a scalar unless ``reduction="none"``."""
         if not self._kpkg_wanted or target.is_floating_point():
             return nn.CrossEntropyLoss.forward(self, input, target)
         if not self._kpkg_op.is_available:
@@ -41,12 +41,15 @@ class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
 
 
 class KLDivLoss(Layer, nn.KLDivLoss):
-    """Kullback-Leibler divergence of a target from logarithms of probabilities; both any shape, a float dtype."""
+    """Computes the Kullback-Leibler divergence of a target from logarithms of probabilities.
+
+    Both have any shape and a float dtype.
+    """
 
     kpkg_ops, torch_layer = ("kpkg::kl_div",), nn.KLDivLoss
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
-        """The loss, a scalar unless ``reduction="none"``."""
+        """Returns the loss, a scalar unless ``reduction="none"``."""
         if not self._kpkg_wanted:
             return nn.KLDivLoss.forward(self, input, target)
         if not self._kpkg_op.is_available:

@@ -1,4 +1,4 @@
-"""Softmax and norms of `kpkg.nn`: drop-in for those of `torch.nn`.
+"""Defines softmax and the norms of `kpkg.nn`: drop-in layers for those of `torch.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -15,7 +15,7 @@ from kpkg.nn._layer import Layer
 
 
 class Softmax(Layer, nn.Softmax):
-    """Softmax along `dim`.
+    """Computes softmax along `dim`.
 
     Input: any shape, a float dtype; output: the same. ``dim=None`` is PyTorch's (deprecated) choice.
     """
@@ -27,7 +27,7 @@ class Softmax(Layer, nn.Softmax):
 
 
 class LogSoftmax(Layer, nn.LogSoftmax):
-    """Logarithm of softmax along `dim`. Input: any shape, a float dtype; output: the same."""
+    """Computes the logarithm of softmax along `dim`. Input: any shape, a float dtype; output: the same."""
 
     kpkg_ops, torch_layer = ("kpkg::log_softmax",), nn.LogSoftmax
 
@@ -40,7 +40,7 @@ def _dimension(dim: int | None, input: Tensor) -> int:
 
 
 class LayerNorm(Layer, nn.LayerNorm):
-    """Norm over the last dimensions. Input: (..., *normalized_shape); output: the same shape and dtype."""
+    """Normalizes over the last dimensions. Input: (..., *normalized_shape); output: the same shape and dtype."""
 
     kpkg_ops, torch_layer = ("kpkg::layer_norm",), nn.LayerNorm
 
@@ -52,7 +52,7 @@ class LayerNorm(Layer, nn.LayerNorm):
 
 
 class RMSNorm(Layer, nn.RMSNorm):
-    """Division by the root of the mean square over the last dimensions.
+    """Divides by the root of the mean square over the last dimensions.
 
     Input: (..., *normalized_shape); output: the same.
     """
@@ -68,7 +68,7 @@ class RMSNorm(Layer, nn.RMSNorm):
 
 
 class GroupNorm(Layer, nn.GroupNorm):
-    """Norm over groups of channels. Input: (N, C, ...); output: the same."""
+    """Normalizes over groups of channels. Input: (N, C, ...); output: the same."""
 
     kpkg_ops, torch_layer = ("kpkg::group_norm",), nn.GroupNorm
 
@@ -80,10 +80,10 @@ class GroupNorm(Layer, nn.GroupNorm):
 
 
 class _BatchNorm(Layer):
-    """Norm of each channel.
+    """Normalizes each channel.
 
-    Training takes the batch's own statistics, which move the running ones. Else the running ones are taken, if there
-    are any.
+    Training uses the batch's own statistics, and moves the running ones by them. Evaluation uses the running
+    statistics, or the batch's if there are none.
     """
 
     kpkg_ops = ("kpkg::batch_norm",)
@@ -97,9 +97,14 @@ class _BatchNorm(Layer):
         return self.training or self.running_mean is None
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """As for every layer, in the mode that it is in.
+        """Returns whether a package has a kernel for inputs of this device and dtype, in the layer's current mode.
 
-        Raises RuntimeError for a device that PyTorch does not know.
+        Args:
+            device: The device of inputs.
+            dtype: The dtype of inputs.
+
+        Raises:
+            RuntimeError: PyTorch does not know the device.
         """
         if not self._takes_statistics():
             return super().supports(device, dtype)
@@ -128,7 +133,7 @@ class _BatchNorm(Layer):
         """
         self.num_batches_tracked.add_(1)
         if count == 0:
-            return  # a batch of nothing has no statistics
+            return  # an empty batch has no statistics
         momentum = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
         running = self.running_mean, self.running_var
         moved = _default.ops["kpkg::moved_statistics"](*running, mean, variance, count, momentum)
@@ -137,7 +142,7 @@ class _BatchNorm(Layer):
 
 
 class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
-    """Input: (N, C) or (N, C, L); output: the same."""
+    """Normalizes each channel. Input: (N, C) or (N, C, L); output: the same."""
 
     torch_layer = nn.BatchNorm1d
 
@@ -146,7 +151,7 @@ class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
 
 
 class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
-    """Input: (N, C, H, W); output: the same."""
+    """Normalizes each channel. Input: (N, C, H, W); output: the same."""
 
     torch_layer = nn.BatchNorm2d
 
@@ -155,7 +160,7 @@ class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
 
 
 class BatchNorm3d(_BatchNorm, nn.BatchNorm3d):
-    """Input: (N, C, D, H, W); output: the same."""
+    """Normalizes each channel. Input: (N, C, D, H, W); output: the same."""
 
     torch_layer = nn.BatchNorm3d
 
@@ -164,7 +169,7 @@ class BatchNorm3d(_BatchNorm, nn.BatchNorm3d):
 
 
 class _InstanceNorm(Layer):
-    """Norm of each channel of each sample. With tracked statistics PyTorch runs."""
+    """Normalizes each channel of each sample. With tracked statistics, PyTorch runs."""
 
     kpkg_ops = ("kpkg::instance_norm",)
 
@@ -182,7 +187,7 @@ class _InstanceNorm(Layer):
 
 
 class InstanceNorm1d(_InstanceNorm, nn.InstanceNorm1d):
-    """Input: (N, C, L) or (C, L); output: the same."""
+    """Normalizes each channel of each sample. Input: (N, C, L) or (C, L); output: the same."""
 
     torch_layer = nn.InstanceNorm1d
 
@@ -191,7 +196,7 @@ class InstanceNorm1d(_InstanceNorm, nn.InstanceNorm1d):
 
 
 class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
-    """Input: (N, C, H, W) or (C, H, W); output: the same."""
+    """Normalizes each channel of each sample. Input: (N, C, H, W) or (C, H, W); output: the same."""
 
     torch_layer = nn.InstanceNorm2d
 
@@ -200,7 +205,7 @@ class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
 
 
 class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
-    """Input: (N, C, D, H, W) or (C, D, H, W); output: the same."""
+    """Normalizes each channel of each sample. Input: (N, C, D, H, W) or (C, D, H, W); output: the same."""
 
     torch_layer = nn.InstanceNorm3d
 

@@ -1,4 +1,4 @@
-"""Pooling layers of `kpkg.nn`: drop-in for those of `torch.nn`.
+"""Defines the pooling layers of `kpkg.nn`: drop-in layers for those of `torch.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ class _Pool(Layer):
     rank: int = 0
 
     def _each(self, value: int | Sequence[int] | None) -> list[int]:
-        """One number for each dimension; none for None."""
+        """Returns one number for each dimension, and an empty list for None."""
         return [] if value is None else [value] * self.rank if isinstance(value, int) else list(value)
 
     def _example_input(self) -> Tensor:
@@ -50,43 +50,49 @@ class _AvgPool(_Pool):
 
 
 class MaxPool1d(_MaxPool, nn.MaxPool1d):
-    """Greatest element of each window. Input: (N, C, L) or (C, L). With return_indices PyTorch runs."""
+    """Returns the greatest element of each window. Input: (N, C, L) or (C, L). With return_indices, PyTorch runs."""
 
     kpkg_ops, torch_layer, rank = ("kpkg::max_pool1d",), nn.MaxPool1d, 1
 
 
 class MaxPool2d(_MaxPool, nn.MaxPool2d):
-    """Greatest element of each window. Input: (N, C, H, W) or (C, H, W). With return_indices PyTorch runs."""
+    """Returns the greatest element of each window. Input: (N, C, H, W) or (C, H, W).
+
+    With return_indices, PyTorch runs.
+    """
 
     kpkg_ops, torch_layer, rank = ("kpkg::max_pool2d",), nn.MaxPool2d, 2
 
 
 class MaxPool3d(_MaxPool, nn.MaxPool3d):
-    """Greatest element of each window. Input: (N, C, D, H, W) or (C, D, H, W). With return_indices PyTorch runs."""
+    """Returns the greatest element of each window. Input: (N, C, D, H, W) or (C, D, H, W).
+
+    With return_indices, PyTorch runs.
+    """
 
     kpkg_ops, torch_layer, rank = ("kpkg::max_pool3d",), nn.MaxPool3d, 3
 
 
 class AvgPool1d(_AvgPool, nn.AvgPool1d):
-    """Mean of each window. Input: (N, C, L) or (C, L)."""
+    """Returns the mean of each window. Input: (N, C, L) or (C, L)."""
 
     kpkg_ops, torch_layer, rank = ("kpkg::avg_pool1d",), nn.AvgPool1d, 1
 
 
 class AvgPool2d(_AvgPool, nn.AvgPool2d):
-    """Mean of each window. Input: (N, C, H, W) or (C, H, W)."""
+    """Returns the mean of each window. Input: (N, C, H, W) or (C, H, W)."""
 
     kpkg_ops, torch_layer, rank = ("kpkg::avg_pool2d",), nn.AvgPool2d, 2
 
 
 class AvgPool3d(_AvgPool, nn.AvgPool3d):
-    """Mean of each window. Input: (N, C, D, H, W) or (C, D, H, W)."""
+    """Returns the mean of each window. Input: (N, C, D, H, W) or (C, D, H, W)."""
 
     kpkg_ops, torch_layer, rank = ("kpkg::avg_pool3d",), nn.AvgPool3d, 3
 
 
 class _AdaptiveAvgPool(_Pool):
-    """One mean for each channel; other output sizes are PyTorch's."""
+    """Computes one mean for each channel; PyTorch computes other output sizes."""
 
     kpkg_ops = ("kpkg::mean",)
 
@@ -101,7 +107,7 @@ class _AdaptiveAvgPool(_Pool):
 
     @property
     def use_kpkg(self) -> bool:
-        """As for every layer; False also for other output sizes."""
+        """Returns whether forward runs kpkg's op, as for every layer; False also for other output sizes."""
         # mypy takes the property for its setter.
         return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined]
 
@@ -111,18 +117,24 @@ class _AdaptiveAvgPool(_Pool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, nn.AdaptiveAvgPool1d):
-    """Mean of each channel. Input: (N, C, L) or (C, L). With an output_size other than 1 PyTorch runs."""
+    """Returns the mean of each channel. Input: (N, C, L) or (C, L). With an output_size other than 1, PyTorch runs."""
 
     torch_layer, rank = nn.AdaptiveAvgPool1d, 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, nn.AdaptiveAvgPool2d):
-    """Mean of each channel. Input: (N, C, H, W) or (C, H, W). With an output_size other than 1 PyTorch runs."""
+    """Returns the mean of each channel. Input: (N, C, H, W) or (C, H, W).
+
+    With an output_size other than 1, PyTorch runs.
+    """
 
     torch_layer, rank = nn.AdaptiveAvgPool2d, 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, nn.AdaptiveAvgPool3d):
-    """Mean of each channel. Input: (N, C, D, H, W) or (C, D, H, W). With an output_size other than 1 PyTorch runs."""
+    """Returns the mean of each channel. Input: (N, C, D, H, W) or (C, D, H, W).
+
+    With an output_size other than 1, PyTorch runs.
+    """
 
     torch_layer, rank = nn.AdaptiveAvgPool3d, 3

@@ -1,4 +1,4 @@
-"""Linear layers of `kpkg.nn`.
+"""Defines the linear layers of `kpkg.nn`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -14,7 +14,7 @@ from kpkg.nn._layer import Layer
 
 
 class Linear(Layer, nn.Linear):
-    """x @ weight.T + bias. Input: (..., in_features); output: (..., out_features) of the same dtype.
+    """Computes x @ weight.T + bias. Input: (..., in_features); output: (..., out_features) of the same dtype.
 
     The op is ``kpkg::linear`` where a package has it, else ``kpkg::gemm``.
     """
@@ -38,12 +38,12 @@ class Linear(Layer, nn.Linear):
 
 
 class GEMM(Linear):
-    """The linear layer as one call of ``kpkg::gemm``.
+    """Computes the linear layer by one call of ``kpkg::gemm``.
 
     ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
 
-    from kpkg.nn import GEMM
-    print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
+        from kpkg.nn import GEMM
+        print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
     """
 
     kpkg_ops = ("kpkg::gemm",)
