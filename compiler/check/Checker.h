@@ -105,6 +105,8 @@ private:
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
+  /// Reads `@register.torch` of an op whose arguments are known. False after a report.
+  bool declareTorch(const FunctionEntity &function, const ast::Decorator &decorator, OpRecord &record);
   /// Reads the type of results. False, with an error reported, where an op cannot have it.
   bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
   /// Reports more than `most` arguments or results.
