@@ -1,6 +1,7 @@
 """Promotes operands of several dtypes and Python numbers by PyTorch's rules.
 
-A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
+This is for ops that declare a `promotion`: all their tensors have one dtype, and numbers may stand for tensors of the
+elementwise ones. A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
 ``kernel_info()[name]["promotions"]``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,18 +17,6 @@ if TYPE_CHECKING:
     import torch
 
     from kpkg._op import Op
-
-#: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
-_ELEMENTWISE = {
-    f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "minimum", "maximum", "swiglu", "geglu")
-}
-_PRODUCTS = {
-    "kpkg::gemm": ("a", "b", "c", "bias"),
-    "kpkg::gemm_batched": ("a", "b", "c"),
-    "kpkg::linear": ("input", "weight", "bias"),
-    "kpkg::linear_fused": ("input", "weight", "bias", "residual"),
-}
-OPS = _ELEMENTWISE | _PRODUCTS
 
 
 class Promoted(NamedTuple):
@@ -47,13 +36,14 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
 
     names = [argument.name for argument in op.arguments]
     given = dict(zip(names, args)) | kwargs
-    operands = {name: given[name] for name in OPS[op.name] if given.get(name) is not None}
+    is_elementwise = op.rules.dimensions == "elementwise"
+    operands = {a.name: given[a.name] for a in op.arguments if a.is_tensor and given.get(a.name) is not None}
     tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
     numbers = [value for value in operands.values() if not isinstance(value, torch.Tensor)]
-    if not tensors or (numbers and (op.name in _PRODUCTS or not all(isinstance(value, Real) for value in numbers))):
+    if not tensors or (numbers and not (is_elementwise and all(isinstance(value, Real) for value in numbers))):
         return None
     dtype = _result_type(list(operands.values()))
-    if op.name == "kpkg::div" and not dtype.is_floating_point and not dtype.is_complex:
+    if op.rules.promotion == "int_to_float" and not dtype.is_floating_point and not dtype.is_complex:
         dtype = torch.get_default_dtype()
     wide = _accumulator(dtype)
     device = next((t.device for t in tensors if t.dim()), tensors[0].device)
@@ -65,7 +55,7 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     for name, value in operands.items():
         if not isinstance(value, torch.Tensor):
             changed[name] = torch.full((), value, dtype=wide, device=device)
-        elif op.name in _ELEMENTWISE and value.dim() == 0 and has_dimensions:
+        elif is_elementwise and value.dim() == 0 and has_dimensions:
             keeps = value.dtype in (dtype, wide) and value.device == device
             changed[name] = value if keeps else value.to(device=device, dtype=wide)
         else:
