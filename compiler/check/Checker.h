@@ -105,6 +105,8 @@ private:
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
+  /// Reads `@register.torch` of an op whose arguments are known. Returns false after reporting an error.
+  bool declareTorch(const FunctionEntity &function, const ast::Decorator &decorator, OpRecord &record);
   /// Reads the result types. Returns false after reporting one that an op cannot have.
   bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
   /// Reports more than `most` arguments or results.

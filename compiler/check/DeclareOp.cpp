@@ -200,6 +200,8 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
     record.arguments.push_back(std::move(argument));
   }
   isWrong |= !declareResults(function, info, record);
+  if (const ast::Decorator *torch = syntax.findDecorator("register.torch"))
+    isWrong |= !declareTorch(function, *torch, record);
   if (!syntax.resultType && returnsValue(syntax.body)) {
     diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");
     isWrong = true;

@@ -38,7 +38,8 @@ void Checker::declareFunction(FunctionEntity &function) {
       {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
   static const std::set<std::string> known = {
-      "kernel", "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward"};
+      "kernel",        "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward",
+      "register.torch"};
   bool isKernel = false;
   const ast::Decorator *op = nullptr;
   for (const ast::Decorator &decorator : function.syntax->decorators) {
@@ -55,7 +56,8 @@ void Checker::declareFunction(FunctionEntity &function) {
     }
   }
   for (const ast::Decorator &decorator : function.syntax->decorators)
-    if (decorator.name == "tune" && !isKernel)
+    if ((decorator.name == "tune" && !isKernel) ||
+        (decorator.name == "register.torch" && (!op || op->name == "register.reference")))
       diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
   if (isKernel && op)
     diags.report(diag::KernelAndOp, op->range, function.name());

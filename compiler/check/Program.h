@@ -105,6 +105,19 @@ struct Backward {
   std::vector<BackwardArgument> arguments;
 };
 
+/// How PyTorch treats an op, from `@register.torch`. An empty text says nothing.
+struct TorchRules {
+  /// What torch.autocast does with tensors: "lower", "float32", "promote", "first" or "keep", perhaps with the names of
+  /// those that it is for behind it.
+  std::string autocastCpu, autocastCuda;
+  /// "elementwise", "last", "along dim", "trailing normalized_shape", "product" or "linear".
+  std::string dimensions;
+  /// "default" or "int_to_float": how operands of several dtypes get one.
+  std::string promotion;
+  /// What runs where no kernel can, in the subset of Python that docs/language.md describes.
+  std::string fallback;
+};
+
 struct OpRecord {
   /// "kpkg::softmax"; its reference is "kpkg::softmax_reference", its backward "kpkg::softmax_autograd".
   std::string name;
@@ -118,6 +131,7 @@ struct OpRecord {
   /// The name of the op's reference implementation, or empty.
   std::string reference;
   std::optional<Backward> backward;
+  std::optional<TorchRules> torch;
   /// Not public: defined by `@register.reference`.
   bool isReference = false;
   /// Defined by `@register.backward`.

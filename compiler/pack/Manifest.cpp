@@ -196,6 +196,22 @@ json backwardRecord(const Backward &backward) {
   return {{"op", backward.op}, {"arguments", std::move(arguments)}};
 }
 
+json torchRecord(const TorchRules &rules) {
+  json record = json::object();
+  auto add = [](json &object, const char *key, const std::string &text) {
+    if (!text.empty())
+      object[key] = text;
+  };
+  add(record["autocast"], "cpu", rules.autocastCpu);
+  add(record["autocast"], "cuda", rules.autocastCuda);
+  if (record["autocast"].is_null())
+    record.erase("autocast");
+  add(record, "dimensions", rules.dimensions);
+  add(record, "promotion", rules.promotion);
+  add(record, "fallback", rules.fallback);
+  return record;
+}
+
 json opRecord(const OpRecord &op, const PackedPlan *plan) {
   json arguments = json::array();
   for (const OpArgument &argument : op.arguments) {
@@ -218,6 +234,8 @@ json opRecord(const OpRecord &op, const PackedPlan *plan) {
     record["gpu_shape_plan"] = gpuShapePlanSectionName(op.name);
   if (op.backward)
     record["backward"] = backwardRecord(*op.backward);
+  if (op.torch)
+    record["torch"] = torchRecord(*op.torch);
   return record;
 }
 

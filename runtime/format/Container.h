@@ -15,7 +15,7 @@ namespace kpkg::format {
 
 inline constexpr std::array<unsigned char, 8> magic = {0x89, 'K', 'P', 'K', 'G', '\r', '\n', 0x1a};
 inline constexpr uint16_t majorVersion = 1;
-inline constexpr uint16_t minorVersion = 0;
+inline constexpr uint16_t minorVersion = 1;
 
 /// Magic 8, major 2, minor 2, zero 4, manifest length 8, zero 8, SHA-256 of the manifest 32; little-endian.
 inline constexpr size_t headerBytes = 64;

@@ -30,7 +30,8 @@ kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info) {
                           entry.shapePlan.c_str(),
                           int32_t(entry.arguments.size()),
                           int32_t(entry.results.size()),
-                          entry.backward ? entry.backward->op.c_str() : ""};
+                          entry.backward ? entry.backward->op.c_str() : "",
+                          entry.torch.c_str()};
     return giveStruct(value, info);
   });
 }

@@ -4,6 +4,7 @@
 #include "runtime/package/Backward.h"
 #include "runtime/package/ReadInstance.h"
 #include "runtime/package/Schema.h"
+#include "runtime/plan/Limits.h"
 
 #include <algorithm>
 #include <memory>
@@ -169,6 +170,29 @@ void readDefault(OpArgument &argument, const Entry &entry) {
 
 } // namespace
 
+/// How PyTorch treats an op. Words are not looked at: a later version may have more of them, which are then ignored.
+static std::string readTorch(const json &value, const std::string &where) {
+  Entry entry(value, where);
+  json record = json::object();
+  constexpr size_t maxWord = 256, maxFallback = plan::Limits::stringBytes;
+  auto read = [](const Entry &from, json &into, const char *key, size_t most) {
+    std::string text = from.textOr(key, "");
+    if (text.size() > most)
+      from.refuse("has more than " + std::to_string(most) + " bytes in `" + key + "`");
+    if (!text.empty())
+      into[key] = text;
+  };
+  if (const json *autocast = entry.find("autocast")) {
+    Entry devices(*autocast, where + " autocast");
+    for (const char *device : {"cpu", "cuda"})
+      read(devices, record["autocast"], device, maxWord);
+  }
+  read(entry, record, "dimensions", maxWord);
+  read(entry, record, "promotion", maxWord);
+  read(entry, record, "fallback", maxFallback);
+  return record.dump();
+}
+
 OpEntry readOp(const json &value, const std::string &where) {
   Entry entry(value, where);
   OpEntry op;
@@ -180,6 +204,8 @@ OpEntry readOp(const json &value, const std::string &where) {
   if (const json *backward = entry.find("backward"))
     if (std::string why = readBackward(*backward, op.backward.emplace()); !why.empty())
       entry.refuse(why);
+  if (const json *torch = entry.find("torch"))
+    op.torch = readTorch(*torch, entry.where + " torch");
   op.plan = entry.text("plan");
   op.shapePlan = entry.textOr("shape_plan", "");
   op.gpuPlan = entry.textOr("gpu_plan", "");

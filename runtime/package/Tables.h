@@ -232,6 +232,8 @@ struct OpEntry {
   std::string doc;
   std::string reference;
   std::optional<Backward> backward;
+  /// How PyTorch treats the op, as JSON; empty: by its defaults.
+  std::string torch;
   std::string plan;
   std::string shapePlan;
   /// For calls on GPUs; empty: `plan` and `shapePlan`.

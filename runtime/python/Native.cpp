@@ -175,6 +175,7 @@ NB_MODULE(_native, module) {
       .def_prop_ro("doc", [](const OpHandle &op) { return describe(op.op).doc; })
       .def_prop_ro("reference", [](const OpHandle &op) { return describe(op.op).reference; })
       .def_prop_ro("backward", [](const OpHandle &op) { return describe(op.op).backward; })
+      .def_prop_ro("torch", [](const OpHandle &op) { return describe(op.op).torch; })
       .def_prop_ro("arguments", argumentsOf)
       .def_prop_ro("result_types", resultTypesOf)
       .def_prop_ro("address", [](const OpHandle &op) { return reinterpret_cast<uintptr_t>(op.op); })

@@ -26,8 +26,8 @@ struct Unrecorded {
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
   PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
-  PyObject *casts; ///< what autocast makes of arguments on the CPU and on a GPU: a dtype, what gives it, or None; None
-                   ///< for an op without
+  PyObject *casts; ///< a list of what autocast makes of arguments on the CPU and on a GPU: a dtype, what gives it, a
+                   ///< word that decides for arguments of several dtypes, or a pair where it is for some arguments only
 };
 
 /// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds.
@@ -152,17 +152,20 @@ nanobind::object attribute(PyObject *object, PyObject *name) {
 bool isTrue(PyObject *object, PyObject *name) { return attribute(object, name).is(Py_True); }
 
 /// The call as autocast wants it: floating-point arguments in the dtype of the op, autocast off within. Nothing where
-/// it is for Python to decide, since arguments of several dtypes are to be promoted.
+/// it is for Python to decide, since arguments have several dtypes or some stay as they are.
 std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *args, Py_ssize_t count, bool records) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
   PyObject *const *first = std::find_if(args, args + count, [&](PyObject *value) { return isTensor(self, value); });
-  if (first == args + count || self.casts == Py_None)
+  if (first == args + count)
     return std::nullopt;
   int device = isTrue(*first, names.isCuda);
-  nanobind::object wanted = nanobind::borrow(PyTuple_GET_ITEM(self.casts, device));
+  nanobind::object wanted = nanobind::borrow(PyList_GET_ITEM(self.casts, device));
   bool isOn = !state.isExcluded(state.autocast[size_t(device)]);
+  if (PyTuple_Check(wanted.ptr()))
+    return std::nullopt;
   if (isOn && PyCallable_Check(wanted.ptr()))
     wanted = wanted();
+  bool isWord = PyUnicode_Check(wanted.ptr());
 
   std::vector<nanobind::object> values(static_cast<size_t>(count));
   PyObject *all[mostArguments];
@@ -172,10 +175,10 @@ std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *
     if (isOn && isTensor(self, args[i])) {
       nanobind::object dtype = attribute(args[i], names.dtype);
       if (isTrue(dtype.ptr(), names.isFloatingPoint)) {
-        if (wanted.is_none() && common && !common.is(dtype))
+        if (isWord && common && !common.is(dtype))
           return std::nullopt;
         common = dtype;
-        if (!wanted.is_none() && !wanted.is(dtype) && !dtype.is(double_))
+        if (!isWord && !wanted.is(dtype) && !dtype.is(double_))
           values[size_t(i)] = nanobind::handle(args[i]).attr(names.to)(wanted);
       }
     }
@@ -230,7 +233,8 @@ constexpr PyObject *Unrecorded::*given[] = {&Unrecorded::target,        &Unrecor
 int initialise(PyObject *object, PyObject *args, PyObject *) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
   if (PyTuple_GET_SIZE(args) != Py_ssize_t(std::size(given)) || !PyType_Check(PyTuple_GET_ITEM(args, 2)) ||
-      !PyType_Check(PyTuple_GET_ITEM(args, 3)) || !PyDict_Check(PyTuple_GET_ITEM(args, 6))) {
+      !PyType_Check(PyTuple_GET_ITEM(args, 3)) || !PyDict_Check(PyTuple_GET_ITEM(args, 6)) ||
+      !PyList_Check(PyTuple_GET_ITEM(args, 7)) || PyList_GET_SIZE(PyTuple_GET_ITEM(args, 7)) != 2) {
     PyErr_SetString(
         PyExc_TypeError,
         "Unrecorded(target, record, tensor, parameter, is_grad_enabled, count_function_modes, forward_mode, casts)");

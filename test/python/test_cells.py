@@ -1,4 +1,4 @@
-"""Tests recurrent cells against PyTorch's: results, gradients, layers, injection, and refused arguments.
+"""Cells of recurrent networks: results and gradients beside PyTorch's, layers, injection, and what they refuse.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ KINDS = {
     "lstm": (nn.LSTMCell, {}),
     "gru": (nn.GRUCell, {}),
 }
-# Samples (None: no batch), input size, hidden size.
+# Samples (None: no batch), elements of input and of the state.
 SIZES = [(5, 7, 13), (1, 1, 1), (None, 6, 9), (0, 4, 5), (3, 40, 270)]
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
@@ -31,7 +31,7 @@ def pair(kind, i, h, dtype=torch.float32, bias=True):
 
 
 def step(layer, tensors, has_state):
-    """Returns the results, and the gradients of their sum for tensors and parameters."""
+    """Results, and gradients of a sum of them for tensors and parameters."""
     leaves = [t.detach().clone().requires_grad_() for t in tensors]
     x, h, c = leaves
     state = None if not has_state else (h, c) if isinstance(layer, torch.nn.LSTMCell) else h
@@ -48,7 +48,7 @@ def step(layer, tensors, has_state):
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_cells(kind, bias, dtype):
-    """Results and gradients are as close to float64 as PyTorch's are."""
+    """Results and gradients are as near to float64 as PyTorch's are."""
     for n, i, h in SIZES:
         mine, theirs = pair(kind, i, h, dtype, bias)
         assert mine.use_kpkg
@@ -85,8 +85,8 @@ def test_gradcheck(kind, default_ops):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fallback_gives_the_same(kind, default_ops):
-    """Includes a call with only one bias, which PyTorch's own functions do not take."""
-    from kpkg import _aten_cells
+    """Also with one bias alone, which PyTorch's own functions do not take."""
+    from kpkg import _fallbacks
 
     gates = {"lstm": 4, "gru": 3}.get(kind, 1)
     name = {"tanh": "rnn_tanh_cell", "relu": "rnn_relu_cell", "lstm": "lstm_cell", "gru": "gru_cell"}[kind]
@@ -96,7 +96,8 @@ def test_fallback_gives_the_same(kind, default_ops):
             weights = [torch.randn(5 * gates, 4), torch.randn(5 * gates, 5)]
             given = [torch.randn(5 * gates) if wanted else None for wanted in biases]
             args = (torch.randn(*rows, 4), *states, *weights, *given)
-            found, expected = default_ops[f"kpkg::{name}"](*args), _aten_cells.FALLBACKS[f"kpkg::{name}"](*args)
+            op = default_ops[f"kpkg::{name}"].op
+            found, expected = op(*args), _fallbacks.implementation(op)(*args)
             torch.testing.assert_close(found, expected)
 
 

@@ -1,4 +1,4 @@
-"""Tests calls for which a package has no kernel: PyTorch's implementation runs and is counted, or the call fails.
+"""What happens when a package has no kernel for a call: PyTorch's implementation, seen and counted, or an error.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -65,7 +65,7 @@ def test_kernel_info_says_what_is_tried_and_by_which_policy(library, ops):
             "PyTorch's implementation",
             "kpkg::softmax_reference",
         ]
-        with kpkg.fallback_policy("strict", op=name):  # overrides the policies of the library and of all ops
+        with kpkg.fallback_policy("strict", op=name):  # before those of the library and of all
             info = kpkg.kernel_info()[name]
             assert info["policy"] == "strict" and info["chain"] == [path]
         library.set_fallback_policy("silent")
@@ -132,12 +132,12 @@ SHIPPED = {
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_op_has_a_fallback_of_the_same_results(name, ops):
-    """The fallback of each op returns the shapes, dtypes and values of the kernel."""
-    from kpkg import _vjp
+    """The fallback of each op gives what the kernel gives: same shapes, dtypes and values."""
+    from kpkg import _fallbacks
 
     x = torch.randn(4, 4)
     args = SHIPPED[name](x)
-    kernel, fallback = ops[f"kpkg::{name}"](*args), _vjp.implementation(f"kpkg::{name}")(*args)
+    kernel, fallback = ops[f"kpkg::{name}"](*args), _fallbacks.implementation(ops[f"kpkg::{name}"])(*args)
     assert_close(kernel, fallback)
 
 

@@ -1,6 +1,6 @@
-"""Checks that results have PyTorch's memory format.
+"""Results have PyTorch's order of memory.
 
-Compares every op that has a PyTorch counterpart, on permuted and on channels-last inputs.
+Every op with a counterpart, on permuted inputs and such with channels last, beside it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,28 +13,28 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from kpkg import _vjp
+from kpkg import _fallbacks
 from opspec import as_tuple, channels_last, load_specs
 
 
 def order(t: torch.Tensor) -> tuple[int, ...]:
-    """Returns the strides of dimensions with more than one element; the other strides are meaningless."""
+    """Strides of the dimensions that have more than one element: those of others mean nothing."""
     return tuple(stride for stride, extent in zip(t.stride(), t.shape) if extent > 1) if t.numel() else ()
 
 
 def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
-    """Returns x with the strides in reverse order of its dimensions."""
+    """x with its dimensions in the opposite order of memory."""
     return x.permute(*range(x.dim())[::-1]).contiguous().permute(*range(x.dim())[::-1])
 
 
-#: Memory layouts of inputs: image formats for rank 4 and 5, else the layouts that elementwise ops of PyTorch get.
+#: What tensors become: of rank 4 as images, else as PyTorch's elementwise ops meet them.
 FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "channels last": lambda x: channels_last(x) if x.dim() in (4, 5) else x,
     "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x,
     "heads behind": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() > 2 else x,
     "reversed": lambda x: reversed_in_memory(x) if x.dim() > 1 else x,
 }
-#: Ops whose PyTorch counterpart returns another memory format on GPUs than on CPUs. Some depend on the kernel that
+#: Ops whose counterpart in PyTorch has another order on GPUs than on CPUs, or one that depends on which of its kernels
 #: runs.
 UNLIKE = {
     "kpkg::rms_norm": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
@@ -47,18 +47,12 @@ def instance_norm(input: torch.Tensor, weight: Any = None, bias: Any = None, eps
     return F.instance_norm(input, weight=weight, bias=bias, eps=eps)
 
 
-def counterpart(name: str) -> Callable[..., Any] | None:
-    """Returns PyTorch's implementation, which is the op's fallback; gradients have no guaranteed memory format."""
-    if name == "kpkg::instance_norm":
-        return instance_norm
-    return None if name in UNLIKE or name.endswith("_backward") else _vjp.implementation(name)
-
-
 def is_comparable(name: str) -> bool:
-    return name.partition("::")[2] not in _OWN and counterpart(name) is not None
+    """Whether the op falls back to a single op of PyTorch. Gradients have none whose order were promised."""
+    return name.partition("::")[2] not in _OWN and name not in UNLIKE and not name.endswith("_backward")
 
 
-#: Ops without a PyTorch counterpart: their implementations are compositions with a memory format of their own.
+#: Ops of kpkg alone: their implementations are compositions, whose order is theirs.
 _OWN = (
     "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents "
     "attention_fp8 scaled_gemm scaled_conv2d grouped_gemm "
@@ -74,19 +68,20 @@ _OWN = (
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("spec", [pytest.param(s, id=s.name) for s in load_specs() if is_comparable(s.name)])
 def test_order_of_results(spec, form, ops):
-    run, compared = counterpart(spec.name), 0
+    is_instance_norm, compared = spec.name == "kpkg::instance_norm", 0
+    run = instance_norm if is_instance_norm else _fallbacks.implementation(ops[spec.name])
     for sample in spec.samples(torch.float32, torch.Generator().manual_seed(3)):
         call = sample.map(lambda t: FORMS[form](t) if t.is_floating_point() and t.numel() < 50_000 else t)
         if any(isinstance(a, torch.Tensor) and a.numel() == 0 for a in call.args):
             continue
         if spec.name in ("kpkg::conv3d", "kpkg::conv_transpose3d"):
-            call = call.map(lambda t: t.bfloat16())  # PyTorch's float32 kernel for few elements returns rows
+            call = call.map(lambda t: t.bfloat16())  # of float32 PyTorch has a kernel for few elements that makes rows
         if "attention" in spec.name and call.args[0].shape[-1] != call.args[2].shape[-1]:
-            continue  # PyTorch has kernels for equal head sizes only, and returns rows otherwise
+            continue  # PyTorch has kernels for one size of heads, and rows where it has none
         try:
             expected = as_tuple(run(*call.args, **call.kwargs))
         except (RuntimeError, ValueError):
-            continue  # PyTorch refuses the call, for example a group of one element
+            continue  # what PyTorch refuses, as a group of one element
         found = as_tuple(ops[spec.name](*call.args, **call.kwargs))
         for mine, theirs in zip(found, expected):
             assert order(mine) == order(theirs), (
@@ -98,7 +93,7 @@ def test_order_of_results(spec, form, ops):
 
 
 def test_attention_goes_on_as_pytorchs_does(ops):
-    """Tests the common idiom in which heads are views of one product, and the result is viewed as one again."""
+    """The common idiom: heads are views of one product, and so is what becomes of their result."""
     b, n, heads, size = 2, 24, 4, 16
     for options in ({}, {"is_causal": True}, {"attn_mask": torch.ones(n, n, dtype=torch.bool)}):
         q, k, v = (t.view(b, n, heads, size).transpose(1, 2) for t in torch.randn(b, n, 3 * heads * size).chunk(3, -1))
@@ -139,7 +134,7 @@ def test_chains_of_layers_stay_in_channels_last(ops, dims):
 
 
 def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: str) -> tuple[torch.Tensor, ...]:
-    """Returns the result, and its gradients for a gradient in the memory format `grad`."""
+    """The result, and its gradients for a gradient in the order that `grad` names."""
     x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
     y = run(x, w)
     return y, *torch.autograd.grad(y, (x, w), FORMS[grad](torch.ones(y.shape, dtype=y.dtype)))
@@ -148,9 +143,9 @@ def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: s
 @pytest.mark.parametrize("kind", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_order_of_convolutions_and_their_gradients(ops, kind, rank):
-    """Results and gradients are channels-last if the input or the weight is.
+    """Results and gradients have channels last where input or weight has them so.
 
-    The memory format of the incoming gradient does not matter.
+    The order of the incoming gradient does not matter.
     """
     mine, theirs = ops[f"kpkg::{kind}{rank}d"], getattr(F, f"{kind}{rank}d")
     for window in (1, 3):

@@ -145,12 +145,27 @@ void printTuning(const Library &library) {
   }
 }
 
+/// How PyTorch treats an op, on one line; the text of its fallback is in --json.
+void printTorchRules(const ManifestPart &rules) {
+  std::vector<std::string> parts;
+  for (const auto &[device, word] : rules["autocast"].members())
+    parts.push_back(fmt::format("autocast on {}: {}", device, word.text()));
+  for (const char *key : {"dimensions", "promotion"})
+    if (rules[key].isThere())
+      parts.push_back(fmt::format("{}: {}", key, rules[key].text()));
+  if (rules["fallback"].isThere())
+    parts.push_back("fallback");
+  if (!parts.empty())
+    fmt::print("      PyTorch {}\n", fmt::join(parts, ", "));
+}
+
 void printOps(const ManifestPart &manifest) {
   fmt::print("\nops\n");
   for (const ManifestPart &op : manifest["ops"].items()) {
     fmt::print("  {}\n", op["schema"].text());
     if (op["backward"].isThere())
       fmt::print("      backward {}\n", op["backward"]["op"].text());
+    printTorchRules(op["torch"]);
   }
 }
 

@@ -213,6 +213,7 @@ typedef struct kpkg_op_info {
   int32_t result_count;
   const char
       *backward; /* name of the op with the gradients, "" if there is none; kpkg_op_kernel_info lists its arguments */
+  const char *torch; /* JSON of how PyTorch treats the op, "" if the package does not say; docs/package-format.md */
 } kpkg_op_info;
 KPKG_API kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info);
 

@@ -20,7 +20,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from kpkg import _vjp
+from kpkg import _fallbacks, _vjp
 from kpkg._errors import KernelError
 from kpkg._native import GradientPlan, Recorder, needed
 from kpkg._op import Op
@@ -70,24 +70,22 @@ def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.libra
     That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op
     that has the name then.
     """
-    _implement(name, current, lambda op: _vjp.implementation(op.name), fragment)
+    _implement(name, current, fragment)
     recording, known = _recordings[name], _known(op) if op.gradient else ()
     recording.recorder.plan = GradientPlan(*known) if known else _ByPyTorch(op)
     if (found := nodes()) is not None:
         found.use(recording.state, *known)
 
 
-def register_gradient(
-    name: str, op: Op, current: Callable[[], Op], forward: Op, fragment: torch.library.Library
-) -> None:
-    """The same for an op with the gradients of `forward`.
+def register_gradient(name: str, op: Op, current: Callable[[], Op], fragment: torch.library.Library) -> None:
+    """The same for an op with the gradients of another.
 
     Second derivatives are PyTorch's, or an error where there are none.
 
     Without it PyTorch would go on with gradients missing.
     """
-    _implement(name, current, lambda op: _vjp.fallback_of_gradient(op, forward), fragment)
-    _recordings[name].recorder.plan = _Second(op, forward)
+    _implement(name, current, fragment)
+    _recordings[name].recorder.plan = _Second(op)
 
 
 def recorder(name: str) -> Callable[..., Any]:
@@ -98,13 +96,7 @@ def recorder(name: str) -> Callable[..., Any]:
     return _recordings[name].apply
 
 
-def _implement(
-    name: str,
-    current: Callable[[], Op],
-    implementation: Callable[[Op], Callable[..., Any] | None],
-    fragment: torch.library.Library,
-) -> None:
-    """`implementation` gives PyTorch's implementation of an op, for forward-mode derivatives."""
+def _implement(name: str, current: Callable[[], Op], fragment: torch.library.Library) -> None:
     if name in _recordings:
         return
     namespace, _, local = name.partition("::")
@@ -126,7 +118,7 @@ def _implement(
     def kernel(keyset: Any, *args: Any) -> Any:
         below = keyset & _after_autograd
         if forward_ad._current_level >= 0 and _has_tangent(args):
-            return _with_tangents(current(), implementation(current()), args)
+            return _with_tangents(current(), args)
         if torch.is_grad_enabled() and _requires_grad(*args):
             if not torch._C._are_functorch_transforms_active():
                 return Recorded.apply(
@@ -152,8 +144,9 @@ def _has_tangent(args: tuple[Any, ...]) -> bool:
     return any(isinstance(a, torch.Tensor) and forward_ad.unpack_dual(a).tangent is not None for a in args)
 
 
-def _with_tangents(op: Op, run: Callable[..., Any] | None, args: tuple[Any, ...]) -> Any:
-    """Forward-mode derivatives are PyTorch's, by its implementation `run` of the op."""
+def _with_tangents(op: Op, args: tuple[Any, ...]) -> Any:
+    """Forward-mode derivatives are PyTorch's, by its implementation of the op."""
+    run = _fallbacks.implementation(op)
     if run is None:
         raise KernelError(f"{op.name} has no forward-mode derivative: kpkg knows no implementation of it in PyTorch")
     op._native.count_fallback(
@@ -198,7 +191,7 @@ class _ByPyTorch:
         )
 
     def implementation(self) -> Callable[..., Any]:
-        run = _vjp.implementation(self.op.name)
+        run = _fallbacks.implementation(self.op)
         assert run is not None, "recorded only where there is one"
         return run
 
@@ -213,19 +206,16 @@ class _ByPyTorch:
 
 
 class _Second(_ByPyTorch):
-    """For an op with the gradients of `forward`."""
-
-    def __init__(self, op: Op, forward: Op) -> None:
-        super().__init__(op)
-        self.forward = forward
+    """For an op with the gradients of another."""
 
     save = _ByPyTorch._save_all
 
     def implementation(self) -> Callable[..., Any]:
-        run = _vjp.fallback_of_gradient(self.op, self.forward)
+        run, forward = _fallbacks.implementation(self.op), self.op.differentiates
+        assert forward is not None, "this op has its gradients"
         if run is None:
-            raise KernelError(f"{self.forward.name} has no second derivative: its backward cannot be differentiated")
-        self.forward._native.count_fallback(
-            f"{self.forward.name} has no second derivative in its package: PyTorch's gradient runs for it"
+            raise KernelError(f"{forward.name} has no second derivative: its backward cannot be differentiated")
+        forward._native.count_fallback(
+            f"{forward.name} has no second derivative in its package: PyTorch's gradient runs for it"
         )
         return run

@@ -1,13 +1,12 @@
 """`kpkg.ops`: ops by name, from all packages that are found.
 
-Without a package, PyTorch's implementation runs, as the policy says.
+Without a package, the function that ``kpkg.set_fallback`` has runs, as the policy says.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import threading
@@ -95,8 +94,8 @@ _packages = _Packages()
 class DefaultOp(CallableOp):
     """An op by name, ``kpkg.ops.softmax``: called like the op of a package, with PyTorch tensors.
 
-    Where no package has it, or its package cannot be opened, PyTorch's implementation runs: under "warn" with one
-    FallbackWarning that says why, under "strict" it is a KernelError.
+    Where no package has it, or its package cannot be opened, the function that was given to ``kpkg.set_fallback`` runs:
+    under "warn" with one FallbackWarning that says why, under "strict" it is a KernelError.
     """
 
     def __init__(self, name: str) -> None:
@@ -117,7 +116,7 @@ class DefaultOp(CallableOp):
             if self._op is not None:
                 self._is_compiling, self._direct = self._op._is_compiling, self._op._direct
             else:
-                self._implementation = _implementation(self.name)
+                self._implementation = _policy.fallbacks.get(self.name)
         return self._op
 
     @property
@@ -141,8 +140,8 @@ class DefaultOp(CallableOp):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """As ``Op.__call__``.
 
-        Raises the same, and KernelError where no package has the op and PyTorch's implementation may not run or is not
-        known.
+        Raises the same, and KernelError where no package has the op and there is no function of the user's for it, or
+        none may run.
         """
         op = self._op
         if op is None:
@@ -150,7 +149,7 @@ class DefaultOp(CallableOp):
             if op is None:
                 run = self._implementation
                 if run is None:
-                    absent = "" if elsewhere(self.name) else ", and PyTorch has no implementation of it that kpkg knows"
+                    absent = "" if elsewhere(self.name) else "; PyTorch's implementation comes with the package"
                     raise KernelError(f"{self.name}: {self._reason}{absent}")
                 self.note_fallback()
                 form = form_of_function(self.name, run)
@@ -169,7 +168,7 @@ class DefaultOp(CallableOp):
     def backward(self, *args: Any, **kwargs: Any) -> Any:
         """Gradients by the op for them, as ``Op.backward``.
 
-        Without a package by PyTorch's implementation of NAME_backward. Raises the same.
+        Without a package by the op NAME_backward. Raises the same.
         """
         op = self.op
         return ops[f"{self.name}_backward"](*args, **kwargs) if op is None else op.backward(*args, **kwargs)
@@ -185,12 +184,6 @@ class DefaultOp(CallableOp):
         reasons[reason] = reasons.get(reason, 0) + 1
         if first and policy == "warn":
             warnings.warn(f"op {self.name} runs its fallback: {reason}", FallbackWarning, stacklevel=_caller_level())
-
-
-def _implementation(name: str) -> Callable[..., Any] | None:
-    from kpkg import _vjp
-
-    return _vjp.implementation(name)
 
 
 class Ops:
@@ -238,7 +231,7 @@ class Ops:
         return there[0]
 
     def has(self, name: str) -> bool:
-        """Whether ``kpkg.ops.name`` can be called: a package has it, or kpkg knows PyTorch's implementation.
+        """Whether ``kpkg.ops.name`` can be called: a package has it, or the user gave a function for it.
 
         Raises nothing.
         """
@@ -246,7 +239,7 @@ class Ops:
             full = self._full_name(name)
         except AttributeError:
             return False
-        return name in _packages.names() or (_has_torch() and _implementation(full) is not None)
+        return name in _packages.names() or full in _policy.fallbacks
 
     def __iter__(self) -> Iterator[str]:
         """The full names of all ops that the packages have."""
@@ -264,10 +257,6 @@ class Ops:
         for name in self._named:
             del self.__dict__[name]
         self._named.clear()
-
-
-def _has_torch() -> bool:
-    return importlib.util.find_spec("torch") is not None
 
 
 ops = Ops()

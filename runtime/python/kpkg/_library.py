@@ -43,6 +43,9 @@ class CustomOpLibrary:
         for native in self._native.ops():
             op = Op(native, self)
             self._ops[op.name] = op
+        for op in self._ops.values():
+            if op.gradient:
+                self._ops[op.gradient].differentiates = op
         self._short: dict[str, list[Op]] = {}
         for op in self._ops.values():
             self._short.setdefault(op.__name__, []).append(op)

@@ -15,6 +15,7 @@ from kpkg._config import Configured, KernelConfig, check_config
 from kpkg._errors import KernelError
 from kpkg._forms import CallForm
 from kpkg._messages import closest, shown
+from kpkg._rules import TorchRules
 
 if TYPE_CHECKING:
     from kpkg._library import CustomOpLibrary
@@ -104,6 +105,10 @@ class Op(CallableOp):
             self.backward_arguments = tuple(
                 (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
             )
+        self.rules = TorchRules.parse(native.torch)  # how PyTorch treats it
+        #: The op whose gradients this one computes for autograd.
+        self.differentiates: Op | None = None
+        self.implementation: Any = None  # PyTorch's, by `_fallbacks.implementation`
         #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and
         #: how often.
         self.promotions: dict[str, int] = {}
@@ -157,7 +162,7 @@ class Op(CallableOp):
         Raises the error with its type back otherwise.
         """
         translated = self._library._translate(error)
-        if self.name in _promotion.OPS and (call := _promotion.promoted(self, args, kwargs)) is not None:
+        if self.rules.promotion and (call := _promotion.promoted(self, args, kwargs)) is not None:
             return call.run(self)
         if translated is error:  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
             self._check_types(args, kwargs)

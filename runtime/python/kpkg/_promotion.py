@@ -1,6 +1,7 @@
 """Promotes operands of several dtypes and Python numbers by PyTorch's rules.
 
-A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
+This is for ops that declare a `promotion`: all their tensors get one dtype. Numbers may replace tensors of elementwise
+ops. A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
 ``kernel_info()[name]["promotions"]``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,26 +19,6 @@ if TYPE_CHECKING:
 
     from kpkg._op import Op
 
-#: Arguments that have one dtype, by op: those of the elementwise ones may be numbers, too.
-_ELEMENTWISE = {
-    f"kpkg::{name}": ("a", "b") for name in ("add", "sub", "mul", "div", "minimum", "maximum", "swiglu", "geglu")
-}
-_PRODUCTS = {
-    "kpkg::gemm": ("a", "b", "c", "bias"),
-    "kpkg::gemm_batched": ("a", "b", "c"),
-    "kpkg::linear": ("input", "weight", "bias"),
-    "kpkg::linear_fused": ("input", "weight", "bias", "residual"),
-    "kpkg::bmm": ("input", "mat2"),
-    "kpkg::matmul": ("input", "other"),
-    "kpkg::gemv": ("a", "x", "c"),
-}
-#: Their first result has the dtype of the input, whatever the parameters have: PyTorch's norms on CPUs do so.
-NORMS = {
-    f"kpkg::{name}": ("input", "weight", "bias")
-    for name in ("layer_norm", "native_layer_norm", "rms_norm", "group_norm", "native_group_norm", "instance_norm")
-}
-OPS = _ELEMENTWISE | _PRODUCTS | NORMS
-
 
 class Promoted(NamedTuple):
     """A call with the same meaning that the op takes, and the dtype of its result where it is not that of the call."""
@@ -47,7 +28,7 @@ class Promoted(NamedTuple):
     result: torch.dtype | None
 
     def run(self, call: Callable[..., Any]) -> Any:
-        """The results of `call` with these arguments. The first of several has the dtype, the others are statistics."""
+        """Returns the results of `call`. The first of several has the dtype, the others are statistics."""
         results = call(*self.args, **self.kwargs)
         if self.result is None:
             return results
@@ -65,14 +46,14 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
 
     names = [argument.name for argument in op.arguments]
     given = dict(zip(names, args)) | kwargs
-    operands = {name: given[name] for name in OPS[op.name] if given.get(name) is not None}
+    is_elementwise = op.rules.dimensions == "elementwise"
+    operands = {a.name: given[a.name] for a in op.arguments if a.is_tensor and given.get(a.name) is not None}
     tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
     numbers = [value for value in operands.values() if not isinstance(value, torch.Tensor)]
-    takes_numbers = op.name in _ELEMENTWISE and all(isinstance(value, Real) for value in numbers)
-    if not tensors or (numbers and not takes_numbers):
+    if not tensors or (numbers and not (is_elementwise and all(isinstance(value, Real) for value in numbers))):
         return None
     dtype = _result_type(list(operands.values()))
-    if op.name == "kpkg::div" and not dtype.is_floating_point and not dtype.is_complex:
+    if op.rules.promotion == "int_to_float" and not dtype.is_floating_point and not dtype.is_complex:
         dtype = torch.get_default_dtype()
     wide = _accumulator(dtype)
     device = next((t.device for t in tensors if t.dim()), tensors[0].device)
@@ -84,7 +65,7 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     for name, value in operands.items():
         if not isinstance(value, torch.Tensor):
             changed[name] = torch.full((), value, dtype=wide, device=device)
-        elif op.name in _ELEMENTWISE and value.dim() == 0 and has_dimensions:
+        elif is_elementwise and value.dim() == 0 and has_dimensions:
             keeps = value.dtype in (dtype, wide) and value.device == device
             changed[name] = value if keeps else value.to(device=device, dtype=wide)
         else:
@@ -92,7 +73,7 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     if all(changed[name] is operands[name] for name in operands):
         return None
     kinds = ", ".join(str(v.dtype)[6:] if isinstance(v, torch.Tensor) else "number" for v in operands.values())
-    if op.name in NORMS:
+    if op.rules.promotion == "first":
         dtype = tensors[0].dtype
     text = f"{kinds} -> {str(dtype)[6:]}"
     op.promotions[text] = op.promotions.get(text, 0) + 1

@@ -7,8 +7,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,152 +19,145 @@ from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
 from torch.distributed.tensor.experimental import register_sharding as _register
 
 from kpkg._errors import KpkgWarning
+from kpkg._op import Op
 
 # One way to run: placements of the results, and of all arguments (None for those that are no tensors).
 Way = tuple[list[Any], list[Any]]
 
 _registered: set[str] = set()
 
-_ELEMENTWISE = (
-    "relu leaky_relu gelu silu sigmoid tanh elu selu softplus hardtanh hardsigmoid hardswish mish softsign "
-    "relu_autograd leaky_relu_autograd gelu_autograd silu_autograd sigmoid_autograd tanh_autograd elu_autograd "
-    "selu_autograd softplus_autograd hardtanh_autograd hardsigmoid_autograd hardswish_autograd mish_autograd "
-    "softsign_autograd"
-).split()
+_ROWS = ("elementwise", "last", "along", "trailing")
 
 
 def _is_tensor(value: Any) -> bool:
     return hasattr(value, "tensor_meta") or isinstance(value, torch.Tensor)
 
 
-def _placed(arguments: tuple[Any, ...], placement: Placement, only: int | None = None) -> list[Any]:
-    """`placement` for each tensor, or for the one numbered `only` and Replicate() for the others."""
-    return [
-        None if not _is_tensor(a) else placement if only in (None, i) else Replicate() for i, a in enumerate(arguments)
-    ]
+def _whole(op: Op, arguments: tuple[Any, ...]) -> Way:
+    return [Replicate() for _ in op.result_types], [Replicate() if _is_tensor(a) else None for a in arguments]
 
 
-def _elementwise(*arguments: Any) -> list[Way]:
-    rank = arguments[0].ndim
-    return [([p], _placed(arguments, p)) for p in (Replicate(), *(Shard(d) for d in range(rank)))]
+def _by_shape(arguments: tuple[Any, ...], placement: Placement) -> list[Any]:
+    """`placement` for tensors of the first one's shape, Replicate() for others."""
+    shape = arguments[0].shape
+    return [None if not _is_tensor(a) else placement if a.shape == shape else Replicate() for a in arguments]
 
 
-def _along(position: int) -> Callable[..., list[Way]]:
-    """Ops along the dimension that argument `position` names: any other may be sharded."""
-
-    def ways(*arguments: Any) -> list[Way]:
-        rank = arguments[0].ndim
-        dim = (arguments[position] if len(arguments) > position else -1) % max(rank, 1)
-        return [([p], _placed(arguments, p)) for p in (Replicate(), *(Shard(d) for d in range(rank) if d != dim))]
-
-    return ways
+def _free_dimensions(forward: Op, rank: int, extent: Any) -> list[int]:
+    """Dimensions over which `forward` works by itself; `extent` is the argument that its `dimensions` name."""
+    kind = forward.rules.dimensions
+    if kind == "along":
+        return [d for d in range(rank) if d != extent % max(rank, 1)]
+    return list(range({"elementwise": rank, "last": rank - 1, "trailing": rank - len(extent or ())}[kind]))
 
 
-def _norm(*arguments: Any) -> list[Way]:
-    """(input, normalized_shape, ...): the rows may be sharded."""
-    rows = arguments[0].ndim - len(arguments[1])
-    return [([p], _placed(arguments, p, only=0)) for p in (Replicate(), *(Shard(d) for d in range(rows)))]
+def _extent_position(forward: Op) -> int | None:
+    return next((i for i, a in enumerate(forward.arguments) if a.name == forward.rules.extent), None)
 
 
-def _norm_gradient(*arguments: Any) -> list[Way]:
-    """The placements of a norm's gradients: with sharded rows they are sums of parts.
+def _value(op: Op, arguments: tuple[Any, ...], position: int | None) -> Any:
+    if position is None:
+        return None
+    return arguments[position] if position < len(arguments) else op.arguments[position].default
 
-    Arguments: (grad, input, normalized_shape, weight, eps, whether each result but the first is asked for).
-    """
-    rows = arguments[0].ndim - len(arguments[2])
-    asked = arguments[5:]
+
+def _of_rows(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
+    """The tensors of the first one's shape may be sharded over its free dimensions; others are whole."""
+    alike = all(a.shape == arguments[0].shape for a in arguments if _is_tensor(a))
+    if len(op.result_types) > 1 or (op.rules.dimensions == "elementwise" and not alike):
+        return [_whole(op, arguments)]
+    free = _free_dimensions(op, arguments[0].ndim, _value(op, arguments, _extent_position(op)))
+    return [([p], _by_shape(arguments, p)) for p in (Replicate(), *map(Shard, free))]
+
+
+def _of_row_gradients(forward: Op, op: Op, arguments: tuple[Any, ...]) -> list[Way]:
+    """`op` has the gradients of `forward`: with sharded rows those of tensors of another shape are sums of parts."""
+    sources = list(forward.backward_arguments)
+    tensors = [i for i, a in enumerate(forward.arguments) if a.is_tensor]
+    is_elementwise = forward.rules.dimensions == "elementwise"
+    alike = all(a.shape == arguments[0].shape for a in arguments if _is_tensor(a))
+    if ("result", 1) in sources or (is_elementwise and not alike):
+        return [_whole(op, arguments)]
 
     def results(first: Placement, others: Placement) -> list[Any]:
-        return [first, *(others if is_asked else None for is_asked in asked)]
+        asked = [sources.index(("needs", i)) if ("needs", i) in sources else None for i in tensors]
+        is_asked = [True if position is None else arguments[position] for position in asked]
+        return [(others if k else first) if wanted else None for k, wanted in enumerate(is_asked)]
 
-    found: list[Way] = [(results(Replicate(), Replicate()), _placed(arguments, Replicate()))]
-    for d in range(rows):
-        placements = [
-            Shard(d) if i < 2 else None if not _is_tensor(a) else Replicate() for i, a in enumerate(arguments)
-        ]
-        found.append((results(Shard(d), Partial()), placements))
+    position = _extent_position(forward)
+    extent = None if position is None else _value(op, arguments, sources.index(("argument", position)))
+    found: list[Way] = [(results(Replicate(), Replicate()), _by_shape(arguments, Replicate()))]
+    for d in _free_dimensions(forward, arguments[0].ndim, extent):
+        found.append((results(Shard(d), Shard(d) if is_elementwise else Partial()), _by_shape(arguments, Shard(d))))
     return found
 
 
-def _gemm(
-    a: Any,
-    b: Any,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    c: Any = None,
-    bias: Any = None,
-    activation: str = "none",
-    precision: str = "",
-) -> list[Way]:
-    def way(result: Placement, of_a: Placement, of_b: Placement, of_c: Placement, of_bias: Placement) -> Way:
-        added = [of_c if c is not None else None, of_bias if bias is not None else None]
-        while added and added[-1] is None:
-            added.pop()
-        return [result], [of_a, of_b, *([None] * 4 if added else []), *added]
+def _of_product(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
+    """Products of the first two tensors, [..., m, k] by [k, n] or, of a linear layer, by [n, k].
 
-    def of_c(dim: int, extent: int) -> Placement:
-        """`c` is broadcast to the result: it is sharded with it where it has the dimension."""
-        own = dim - 2 + c.ndim if c is not None else -1
-        return Shard(own) if own >= 0 and c.shape[own] == extent and extent > 1 else Replicate()
+    Rows and columns may be sharded, each with the addends that have them, and the inner dimension where nothing is done
+    to the sums.
+    """
+    given = {a.name: v for a, v in zip(op.arguments, arguments)}
+    a, b = arguments[:2]
+    is_linear = op.rules.dimensions == "linear"
+    of_rows, of_inner = (0, 1) if not given.get("transpose_a") else (1, 0)
+    b_inner, b_columns = (1, 0) if is_linear or given.get("transpose_b") else (0, 1)
+    rank = a.ndim
+    shape = [*a.shape[:-1], b.shape[0]] if is_linear else [a.shape[of_rows], b.shape[b_columns]]
 
-    m, n = a.shape[1 if transpose_a else 0], b.shape[0 if transpose_b else 1]
-    ways = [
-        way(Replicate(), Replicate(), Replicate(), Replicate(), Replicate()),
-        way(Shard(0), Shard(1 if transpose_a else 0), Replicate(), of_c(0, m), Replicate()),
-        way(Shard(1), Replicate(), Shard(0 if transpose_b else 1), of_c(1, n), Shard(0)),
-    ]
-    if c is None and bias is None and activation == "none":  # else that would be done once for each part
-        ways.append(
-            way(Partial(), Shard(0 if transpose_a else 1), Shard(1 if transpose_b else 0), Replicate(), Replicate())
-        )
+    def addend(value: Any, dim: int | None) -> Placement:
+        """An addend is broadcast to the result: it is sharded with it where it has the dimension."""
+        own = -1 if dim is None else dim - rank + value.ndim
+        return Shard(own) if dim is not None and own >= 0 and value.shape[own] == shape[dim] > 1 else Replicate()
+
+    def way(result: Placement, of_a: Placement, of_b: Placement) -> Way:
+        dim = result.dim if isinstance(result, Shard) else None
+        rest = [addend(value, dim) if _is_tensor(value) else None for value in arguments[2:]]
+        return [result], [of_a, of_b, *rest]
+
+    ways = [_whole(op, arguments)]
+    for d in range(rank - 1):
+        ways.append(way(Shard(d), Shard(d if is_linear else of_rows), Replicate()))
+    ways.append(way(Shard(rank - 1), Replicate(), Shard(b_columns)))
+    if not any(_is_tensor(value) for value in arguments[2:]) and given.get("activation", "none") == "none":
+        ways.append(way(Partial(), Shard(rank - 1 if is_linear else of_inner), Shard(b_inner)))
     return ways
 
 
-def _linear(input: Any, weight: Any, bias: Any = None, *rest: Any) -> list[Way]:
-    last = input.ndim - 1
-    has_bias = bias is not None
-
-    def way(result: Placement, of_input: Placement, of_weight: Placement, of_bias: Placement) -> Way:
-        return [result], [of_input, of_weight, *([of_bias] if has_bias else [])]
-
-    ways = [way(Replicate(), Replicate(), Replicate(), Replicate()), way(Shard(last), Replicate(), Shard(0), Shard(0))]
-    ways += [way(Shard(d), Shard(d), Replicate(), Replicate()) for d in range(last)]
-    if not has_bias:
-        ways.append(way(Partial(), Shard(last), Shard(1), Replicate()))
-    return ways
-
-
-_RULES: dict[str, Callable[..., list[Way]]] = {
-    **{name: _elementwise for name in _ELEMENTWISE},
-    "softmax": _along(1), "log_softmax": _along(1), "softmax_autograd": _along(2), "log_softmax_autograd": _along(2),
-    "layer_norm": _norm, "rms_norm": _norm, "layer_norm_autograd": _norm_gradient, "rms_norm_autograd": _norm_gradient,
-    "gemm": _gemm, "linear": _linear,
-}  # fmt: skip
+def _rule(op: Op) -> Callable[[tuple[Any, ...]], list[Way]] | None:
+    """The rule of an op, or of one with the gradients of another."""
+    if op.rules.dimensions in ("product", "linear"):
+        return partial(_of_product, op)
+    if op.rules.dimensions in _ROWS:
+        return partial(_of_rows, op)
+    forward = next((each for each in op._library if each.gradient == op.name), None)
+    return partial(_of_row_gradients, forward, op) if forward and forward.rules.dimensions in _ROWS else None
 
 
 def register_sharding() -> list[str]:
-    """Makes kpkg's ops run on DTensors, by rules for their placements; gives their names.
-
-    They are products, activations, softmax and norms.
+    """Makes ops run on DTensors, by what their packages declare of their dimensions; gives their names.
 
     For the ops of the packages that are open now and of those of ``kpkg.ops``, which it opens, once in a process. Rows
-    may be sharded everywhere; gemm and linear also over columns of the result and, without an addend, over the inner
+    may be sharded everywhere; products also over columns of the result and, without an addend, over the inner
     dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch. Warns where no package has any
     of them. Raises ImportError where PyTorch has no DTensor.
     """
     from kpkg import _default, _torch
 
-    for name in _RULES:
-        if f"kpkg::{name}" not in _torch._current_ops:
-            _ = _default.ops[f"kpkg::{name}"].op  # which registers the ops of the package that has it
-    for name in list(_torch._current_ops):
-        namespace, _, local = name.partition("::")
-        if namespace == "kpkg" and local in _RULES and name not in _registered:
+    for op in itertools.chain.from_iterable(_default._packages.libraries()):
+        if op.rules.dimensions:
+            _ = _default.ops[op.name].op  # which registers the ops of the package that has it
+    for name, op in list(_torch._current_ops.items()):
+        if name == op.name and name not in _registered and _rule(op) is not None:
             _registered.add(name)
-            overload = getattr(torch.ops.kpkg, local).default
-            _register(overload)(_RULES[local])
+            overload = op._torch.default
+
+            def ways(*arguments: Any, name: str = name) -> list[Way]:
+                rule = _rule(_torch._current_ops[name])  # another library may have the name by now
+                return [_whole(_torch._current_ops[name], arguments)] if rule is None else rule(arguments)
+
+            _register(overload)(ways)
             _decide_by_all_arguments(overload)
     if not _registered:
         warnings.warn(

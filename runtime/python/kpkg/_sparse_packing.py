@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from kpkg._aten_sparse import LISTED, STEP, WORD
+from kpkg._sparse_formats import LISTED, STEP, WORD
 
 _GROUP = 4
 _LANES = 16  # that read a line of columns, each _LANE of them

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kpkg import _autograd, _direct, _fake, _policy, _precision, _transforms, _vjp
+from kpkg import _autograd, _direct, _fake, _fallbacks, _policy, _precision, _transforms
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
@@ -119,15 +119,14 @@ def register(library: CustomOpLibrary) -> None:
     them go on under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
-    forwards = {op.gradient: op for op in library if op.gradient}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
         public, _, local = op.name.partition("::")
         namespace = f"{public}__{library._order}" if op._is_displaced else public
         owner = _current_ops.get(f"{namespace}::{local}")
-        _register_op(op, namespace, forwards.get(op.name))
-        _register_autograd(op, namespace, forwards.get(op.name))
+        _register_op(op, namespace)
+        _register_autograd(op, namespace)
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
@@ -137,18 +136,17 @@ def register(library: CustomOpLibrary) -> None:
 
 def register_reference(op: Op) -> None:
     """Makes a reference callable with PyTorch's tensors, by the first such call: most are never called so."""
-    _register_op(op, f"{op.name.partition('::')[0]}__{op._library._order}", None)
+    _register_op(op, f"{op.name.partition('::')[0]}__{op._library._order}")
 
 
-def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
-    """`forward` is the op whose backward this one is."""
+def _register_op(op: Op, namespace: str) -> None:
     extension = _extension()
-    public, _, local = op.name.partition("::")
+    local = op.name.partition("::")[2]
     name = f"{namespace}::{local}"
     out = out_schema(op)
     forms = {"default": symbolic_schema(op.schema)} | ({} if out is None else {"out": symbolic_schema(out)})
-    implementation = _vjp.fallback_of_gradient(op, forward) if forward is not None else _vjp.implementation(op.name)
-    fallback = f"{_FALLBACK_NAMESPACE}::{public}__{local}" if implementation else ""
+    has_fallback = _fallbacks.implementation(op) is not None
+    fallback = f"{_FALLBACK_NAMESPACE}::{namespace}__{local}" if has_fallback else ""
     for form, schema in forms.items():
         _check(
             extension.kpkg_torch_register(
@@ -156,15 +154,16 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
             )
         )
     is_new = name not in _current_ops
+    _transforms.follow_autocast(name, op)
     _current_ops[name] = op
     if is_new:
         _register_fakes(op, namespace, out is not None)
     else:
         _direct.replace(name, op)
-    if implementation:
-        if op.name not in _with_fallback:
-            _with_fallback.add(op.name)
-            _register_fallback(op, list(forms.values()), implementation if forward is not None else None)
+    if has_fallback:
+        if name not in _with_fallback:
+            _with_fallback.add(name)
+            _register_fallback(op, name, list(forms.values()))
         op.fallback = _policy.describe_fallback(op.name)
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
@@ -174,12 +173,11 @@ def _register_op(op: Op, namespace: str, forward: Op | None) -> None:
     _direct.attach(op)
 
 
-def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
-    """`forward` is the op whose backward this one is."""
+def _register_autograd(op: Op, namespace: str) -> None:
     name = f"{namespace}::{op.name.partition('::')[2]}"
-    if forward is not None:
-        _autograd.register_gradient(name, op, lambda: _current_ops[name], forward, _fragment(namespace))
-    elif op.gradient or (_vjp.implementation(op.name) and not any(a.mutates for a in op.arguments)):
+    if op.differentiates is not None:
+        _autograd.register_gradient(name, op, lambda: _current_ops[name], _fragment(namespace))
+    elif op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments)):
         op._is_recorded = True
         _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
     else:
@@ -193,7 +191,7 @@ def _register_autograd(op: Op, namespace: str, forward: Op | None) -> None:
             (torch.is_grad_enabled, torch._C._len_torch_function_stack),
         )
         call._op = Unrecorded(
-            call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts(op)
+            call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts[name]
         )
     _direct.place(name, op)
 
@@ -211,7 +209,7 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
 
     torch.library.register_fake(name, fake, lib=fragment)
     if any(a.is_tensor for a in op.arguments) and not any(a.mutates for a in op.arguments):
-        _transforms.register_autocast(name, op, fragment)
+        _transforms.register_autocast(name, fragment)
         _transforms.register_vmap(name, local, lambda: _current_ops[name], fragment)
     if any(a.mutates for a in op.arguments):
         _register_version_bump(fragment, namespace, local, "default")
@@ -250,17 +248,13 @@ def _reporting(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     return run
 
 
-def _register_fallback(op: Op, schemas: list[str], gradient: Callable[..., Any] | None) -> None:
-    """Defines the op's PyTorch implementation as an op of its own, which libkpkg_torch calls through the dispatcher.
-
-    `gradient` is the implementation of a backward op, null for others.
-    """
+def _register_fallback(op: Op, name: str, schemas: list[str]) -> None:
+    """Defines PyTorch's implementation of the op that has `name`, as an op that libkpkg_torch calls."""
     fragment = _fragment(_FALLBACK_NAMESPACE)
-    namespace, _, local = op.name.partition("::")
-    name = op.name
+    namespace, _, local = name.partition("::")
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
-        run = gradient or _vjp.implementation(name)
+        run = _fallbacks.implementation(_current_ops[name])
         assert run is not None, "registered only where there is one"
         with torch.no_grad():  # within a kernel, whose results autograd does not look into
             return run(*args, **kwargs)

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from kpkg._aten_sparse import (
+from kpkg._default import ops
+from kpkg._measure import interleaved
+from kpkg._sparse_formats import (
     STEP,
     as_image_weight,
     from_blocks,
@@ -25,8 +27,6 @@ from kpkg._aten_sparse import (
     window_columns,
     with_rest,
 )
-from kpkg._default import ops
-from kpkg._measure import interleaved
 from kpkg._sparse_packing import (
     blocks,
     compressed,

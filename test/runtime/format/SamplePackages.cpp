@@ -109,7 +109,7 @@ std::vector<Malformed> malformedPackages() {
   file("short-header", "at least 64", [](std::string &bytes) { bytes.resize(63); });
   file("wrong-magic", "wrong magic", [](std::string &bytes) { bytes[1] = 'k'; });
   file("text-mode-copy", "wrong magic", [](std::string &bytes) { bytes.erase(5, 1); });
-  file("newer-major", "its format version is 2.0, this runtime reads 1.x; update kpkg",
+  file("newer-major", "its format version is 2.1, this runtime reads 1.x; update kpkg",
        [](std::string &bytes) { bytes[8] = 2; });
   file("older-major", "rebuild the package", [](std::string &bytes) { bytes[8] = 0; });
   file("reserved-bytes", "reserved bytes", [](std::string &bytes) { bytes[13] = 1; });
@@ -140,7 +140,8 @@ std::vector<Malformed> malformedPackages() {
   text("no-format", "`format` is not the header's version", R"({"sections":[]})");
   text("format-of-floats", "`format` is not the header's version",
        R"({"format":{"major":1.0,"minor":0},"sections":[]})");
-  text("no-sections", "no list `sections`", R"({"format":{"major":1,"minor":0}})");
+  text("no-sections", "no list `sections`",
+       R"({"format":{"major":1,"minor":)" + std::to_string(format::minorVersion) + "}}");
   manifest("sections-no-list", "no list `sections`", [](json &value) { value["sections"] = 3; });
   manifest("section-no-object", "has no proper `name`", [](json &value) { value["sections"][0] = "x"; });
   manifest("section-twice", "section 'docs/a' is listed twice",

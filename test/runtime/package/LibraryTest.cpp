@@ -201,6 +201,30 @@ TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
   }
 }
 
+TEST(Library, SaysHowPyTorchTreatsAnOp) {
+  auto opened = [](const json &rules) {
+    json manifest = sampleManifest();
+    manifest["ops"][0]["torch"] = rules;
+    return Library::openMemory(samplePackage(manifest), "sample");
+  };
+  const json rules = {
+      {"autocast", {{"cpu", "lower"}}}, {"dimensions", "of a later version"}, {"fallback", "x * alpha"}};
+  auto library = opened(rules).value();
+  EXPECT_EQ(json::parse(library.op("scale").value().info().torch), rules);
+  EXPECT_STREQ(library.op("number").value().info().torch, "");
+  for (const auto &[message, wrong] : std::initializer_list<std::pair<const char *, json>>{
+           {"torch is no object", "lower"},
+           {"torch autocast is no object", {{"autocast", "lower"}}},
+           {"`cuda` is no string", {{"autocast", {{"cuda", 1}}}}},
+           {"`promotion` is no string", {{"promotion", true}}},
+           {"has more than 256 bytes in `dimensions`", {{"dimensions", std::string(257, 'x')}}},
+           {"has more than 65536 bytes in `fallback`", {{"fallback", std::string(65537, 'x')}}}}) {
+    auto refused = opened(wrong);
+    ASSERT_FALSE(refused) << message;
+    EXPECT_THAT(refused.error().message, HasSubstr(message));
+  }
+}
+
 TEST(Library, SaysWhatTheBackwardOfAnOpIs) {
   json manifest = sampleManifest();
   manifest["ops"][0]["backward"] = backward("test::scale_transposed", {json::array({"gradient", 0})});

@@ -1,4 +1,4 @@
-"""Packed sparse weights as PyTorch sees them: the dense weights, and the products with those.
+"""Packed sparse weights as PyTorch sees them: the dense weights.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -6,10 +6,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 WORD = 32
@@ -85,104 +83,6 @@ def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor
     return weight.scatter_add(1, numbers.where(known(numbers), 0), rest.where(known(numbers), 0))
 
 
-def sparse_linear(input: Tensor, masks: Tensor, starts: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
-    return F.linear(input, from_elements(masks, starts, values, input.shape[-1]), bias)
-
-
-def compressed_linear(input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None) -> Tensor:
-    return F.linear(input, from_compressed(crow, col, values, input.shape[-1]), bias)
-
-
-def block_sparse_linear(
-    input: Tensor, crow: Tensor, col: Tensor, values: Tensor, bias: Tensor | None = None, moves: Tensor | None = None
-) -> Tensor:
-    return F.linear(input, from_blocks(crow, col, values, input.shape[-1]), bias)
-
-
-def half_sparse_linear(
-    input: Tensor,
-    values: Tensor,
-    positions: Tensor,
-    bias: Tensor | None = None,
-    columns: Tensor | None = None,
-    starts: Tensor | None = None,
-) -> Tensor:
-    if columns is None or starts is None:
-        return F.linear(input, from_halves(values, positions), bias)
-    return F.linear(input, with_rest(values, positions, columns, starts, input.shape[-1]), bias)
-
-
 def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tensor:
     """The weight [k, channels, size] whose matrix [k, taps * channels, perhaps rounded up] this is."""
     return matrix.view(matrix.shape[0], size[0], size[1], -1)[..., :channels].permute(0, 3, 1, 2)
-
-
-def sparse_conv2d(
-    input: Tensor,
-    masks: Tensor,
-    starts: Tensor,
-    values: Tensor,
-    size: Sequence[int],
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-) -> Tensor:
-    weight = as_image_weight(from_elements(masks, starts, values, masks.shape[0] * WORD), input.shape[1], size)
-    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
-
-
-def block_sparse_conv2d(
-    input: Tensor,
-    crow: Tensor,
-    col: Tensor,
-    values: Tensor,
-    size: Sequence[int],
-    bias: Tensor | None = None,
-    moves: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-) -> Tensor:
-    weight = as_image_weight(from_blocks(crow, col, values, size[0] * size[1] * input.shape[1]), input.shape[1], size)
-    return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
-
-
-def half_sparse_conv2d(
-    input: Tensor,
-    values: Tensor,
-    positions: Tensor,
-    size: Sequence[int],
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    columns: Tensor | None = None,
-    starts: Tensor | None = None,
-) -> Tensor:
-    if columns is None or starts is None:
-        weight = as_image_weight(from_halves(values, positions), input.shape[1], size)
-        return _channels_last(F.conv2d(input, weight, bias, stride, padding, dilation))
-    # An element may stand in both parts of the matrix: their sum is not rounded to 16 bits, as in the kernel.
-    channels = -(-input.shape[1] // STEP) * STEP
-    k = size[0] * size[1] * channels
-    matrix = with_rest(values.float(), positions, window_columns(columns, size, channels), starts, k)
-    weight = as_image_weight(matrix, input.shape[1], size)
-    wide = F.conv2d(input.float(), weight, None if bias is None else bias.float(), stride, padding, dilation)
-    return _channels_last(wide.to(input.dtype))
-
-
-def _channels_last(y: Tensor) -> Tensor:
-    return y.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-
-
-_FUNCTIONS = (
-    sparse_linear,
-    compressed_linear,
-    block_sparse_linear,
-    half_sparse_linear,
-    sparse_conv2d,
-    block_sparse_conv2d,
-    half_sparse_conv2d,
-)
-FALLBACKS = {f"kpkg::{function.__name__}": function for function in _FUNCTIONS}
