@@ -370,7 +370,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--compile", action="store_true", help="torch.compile too, but for rows of usual lengths")
     parser.add_argument("--seconds", type=float, default=math.inf)
-    parser.add_argument("--seed", type=int, default=23)
+    parser.add_argument("--seed", type=int, nargs="+", default=[23])
     parser.add_argument("--drawn", type=int, default=60)
     options = parser.parse_args()
     packages = {"kpkg": opened(options.packages)}
@@ -383,7 +383,7 @@ def main() -> None:
     cases = columns() + pools() + rows([128, 256, 512, 1024, 2048, 4096, 8192, 16384], "usual rows", most)
     cases += rows([32, 64, 100], "short rows", most) + rows([151936, 262144], "long rows", most)
     cases += rows([32000, 128256], "usual rows", most, some) + rows([197, 333, 50257, 100277], "odd rows", most, some)
-    cases += drawn(options.seed, options.drawn)
+    cases += [each for seed in options.seed for each in drawn(seed, options.drawn)]
     started, found = time.monotonic(), []
     for described in cases:
         if time.monotonic() - started > options.seconds:
@@ -397,7 +397,7 @@ def main() -> None:
             row = described | {"failed": str(error)[:300]}
         found.append(row)
         print(json.dumps(row), flush=True)
-        result = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "seed": options.seed, "rows": found}
+        result = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "seeds": options.seed, "rows": found}
         options.output.write_text(json.dumps(result, indent=1) + "\n")
         torch.cuda.empty_cache()
 
