@@ -88,7 +88,22 @@ def all_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Samp
     def classes(n: int, *shape: int) -> Tensor:
         return torch.randint(0, n, shape, generator=generator)
 
-    for m, n in [(1, 1), (1, 7), (5, 33), (4, 129), (2, 1000), (3, 1024), (3, 1025), (1, 16385), (2, 40000), (5000, 3)]:
+    for m, n in [
+        (1, 1),
+        (1, 7),
+        (5, 33),
+        (4, 129),
+        (2, 1000),
+        (3, 1024),
+        (3, 1025),
+        (1, 16385),
+        (2, 40000),
+        (5000, 3),
+        (70, 50),
+        (33, 64),
+        (2, 151936),
+        (1, 262145),
+    ]:
         yield Sample((make(m, n), classes(n, m)), label=f"{m}x{n}")
     weight = make(33).abs()
     for reduction in ("none", "mean", "sum"):

@@ -54,6 +54,14 @@ def planes(dims: int, dtype: torch.dtype, generator: torch.Generator) -> Iterato
     yield "NaN", special
 
 
+def whole(dims: int, dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
+    """Planes that one window covers."""
+    for extents in ((7, 7, 7)[:dims], (2, 5, 40)[-dims:]):
+        yield f"whole {extents}", normal((2, 37, *extents), dtype, generator)
+        yield f"whole {extents}, no batch", normal((5, *extents), dtype, generator)
+        yield f"whole {extents}, channels last", normal((2, *extents, 70), dtype, generator).movedim(-1, 1)
+
+
 def apart(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor, int, int, int]]:
     """Images in rows and with channels last: kernel size, stride, padding.
 
@@ -70,6 +78,8 @@ def max_samples(dims: int) -> Callable[..., Iterator[Sample]]:
         for label, x in planes(dims, dtype, generator):
             for k, s, p, d, ceil in windows(tuple(x.shape[-dims:])):
                 yield Sample((x, [k] * dims, s, [p], [d], ceil), label=f"{label} {(k, s, p, d, ceil)}")
+        for label, x in whole(dims, dtype, generator):
+            yield Sample((x, list(x.shape[-dims:]), [], [0], [1], False), label=label)
         x = normal((2, 3, *(9, 10, 11)[:dims]), dtype, generator)
         yield Sample((x, [3, 4, 2][:dims], [1, 2, 3][:dims], [1, 2, 0][:dims], [2, 1, 3][:dims]), label="all different")
         if dims == 2:
@@ -86,6 +96,10 @@ def avg_samples(dims: int) -> Callable[..., Iterator[Sample]]:
                 for include in (True, False):
                     if d == 1 and k <= min(x.shape[-dims:]):  # PyTorch refuses larger ones in three dimensions
                         yield Sample((x, [k], s, [p], ceil, include), label=f"{label} {(k, s, p, ceil, include)}")
+        for label, x in whole(dims, dtype, generator):
+            yield Sample((x, list(x.shape[-dims:]), [1], [0]), label=label)
+            if dims > 1:
+                yield Sample((x, list(x.shape[-dims:]), [1], [0], False, True, 3), label=f"{label}, divisor")
         x = normal((2, 3, *(9, 10, 11)[:dims]), dtype, generator)
         yield Sample((x, [3, 4, 2][:dims], [1, 2, 3][:dims], [1, 2, 0][:dims]), label="all different")
         if dims > 1:

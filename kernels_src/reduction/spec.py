@@ -28,6 +28,9 @@ def shapes_and_dims() -> Iterator[tuple[tuple[int, ...], list[int]]]:
     yield (4, 1, 9, 1), [1]
     yield (4, 1, 9, 1), [3, 0]
     yield (2, 6, 4000), [0, 2]
+    for shape in [(3, 2000), (70, 7, 5), (9, 4, 60), (20, 16, 33), (3, 100, 6)]:
+        yield shape, [len(shape) - 2]
+    yield (50, 20, 9, 5), [0, 2, 3]
 
 
 def samples(

@@ -25,6 +25,12 @@ def inputs(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str
     for dim in range(-4, 4):
         yield f"dim {dim}", make((3, 5, 7, 11)), dim
     yield "columns", make((2, 70, 65)), 1
+    yield "short columns", make((70, 7, 5)), 1
+    yield "long columns", make((2, 900, 20)), 1
+    yield "few split columns", make((33000, 3)), 0
+    yield "split columns", make((2, 9000, 70)), 1
+    yield "split rows", make((2, 100003)), -1
+    yield "short rows", make((70, 50)), -1
     for label, x in strided_forms(make):
         yield label, x, -1
         yield f"{label}, dim 0", x, 0
@@ -45,6 +51,8 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     x = torch.tensor(rows, dtype=torch.float64).to(dtype)
     yield Sample((x, -1), label="extreme")
     yield Sample((x, 0), label="extreme, dim 0")
+    yield Sample((x.T.repeat(4000, 1), 0), label="extreme parts of columns")
+    yield Sample((x.repeat(1, 80000), -1), label="extreme parts of rows")
 
 
 def logsumexp_backward(grad: Tensor, input: Tensor, output: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:

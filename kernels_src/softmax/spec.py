@@ -12,6 +12,20 @@ import torch
 from opspec import OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
+#: Columns that one tile holds, of one outer index or several, and columns that are split: shape, dimension.
+COLUMNS = [
+    ("short, few", (70, 7, 5), 1),
+    ("short", (9, 13, 37), 1),
+    ("few", (3, 100, 6), 1),
+    ("many elements of few", (2, 700, 3), 1),
+    ("wide", (3, 50, 130), 1),
+    ("long", (2, 200, 40), 1),
+    ("longer", (2, 900, 20), 1),
+    ("longest held", (2, 3001, 17), 1),
+    ("split few", (33000, 3), 0),
+    ("split", (2, 9000, 70), 1),
+]
+
 
 def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     def make(shape: tuple[int, ...]) -> Tensor:
@@ -38,6 +52,10 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         yield Sample((make((3, 5, 7, 11)), dim), label=f"dim {dim}")
     yield Sample((make((2, 70, 65)), 1), label="columns")
     yield Sample((make((300, 2)), 0), label="tall columns")
+    for label, shape, dim in COLUMNS:
+        yield Sample((make(shape), dim), label=f"{label} columns")
+    for n in (17, 32, 50, 64, 100):
+        yield Sample((make((70, n)), -1), label=f"rows of {n}")
     for label, x in strided_forms(make):
         yield Sample((x, -1), label=label)
         yield Sample((x, 0), label=f"{label}, dim 0")
@@ -51,7 +69,11 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         [math.nan, 0.0, 1.0, 2.0],
         [-80.0, 80.0, 0.0, -1.0],
     ]
-    yield Sample((torch.tensor(rows, dtype=torch.float64).to(dtype), -1), label="extreme")
+    extreme = torch.tensor(rows, dtype=torch.float64).to(dtype)
+    yield Sample((extreme, -1), label="extreme")
+    yield Sample((extreme.T.contiguous(), 0), label="extreme columns")
+    yield Sample((extreme.T.repeat(4000, 1), 0), label="extreme parts of columns")
+    yield Sample((extreme.repeat(1, 80000), -1), label="extreme parts of rows")
 
 
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:

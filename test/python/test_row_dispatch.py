@@ -1,0 +1,69 @@
+"""Reductions, softmax and pooling as GPUs run them, compiled for this CPU, on the samples of their specs.
+
+Which kernels their ops launch, with which arguments, and their results. What only a GPU shows, the machine code, is for
+test/device/row_cliffs.py.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import kpkg
+import pytest
+import torch
+from conftest import build_for_gpus
+from opspec import load_specs
+
+#: By family: the shared modules that decide by the kind of target, the ops, and kernels that must have been launched.
+FAMILIES = {
+    "softmax": (
+        ["rows.k"],
+        ["softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "logsumexp"],
+        {"softmax_rows", "softmax_columns", "softmax_long", "exponential_parts", "merge_exponentials", "merge_sums",
+         "softmax_backward_rows", "softmax_backward_columns", "softmax_backward_parts", "softmax_backward_long",
+         "logsumexp_rows", "logsumexp_columns", "logsumexp_long", "logsumexp_parts"},
+    ),
+    "reduction": (
+        ["reducing.k"],
+        ["sum", "mean", "prod", "amax", "amin", "vector_norm", "argmax", "argmin"],
+        {"reduce_rows", "reduce_rows_wide", "split_rows", "join_rows", "reduce_short_columns", "reduce_columns",
+         "split_columns", "join_columns", "arg_rows", "arg_long_rows", "split_arg_rows", "join_arg_rows",
+         "arg_short_columns", "arg_columns", "split_arg_columns", "join_arg_columns"},
+    ),
+    "cross_entropy": (
+        ["rows.k"],
+        ["cross_entropy", "cross_entropy_backward"],
+        {"loss_rows", "loss_long_rows", "loss_backward_rows", "loss_backward_long_rows", "weigh_samples",
+         "add_sums"},
+    ),
+    "pooling": (
+        ["reducing.k"],
+        ["max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool2d_backward"],
+        {"pool_rows", "pool_columns", "pool_flat", "pool_pixels", "spread_rows", "spread_columns"},
+    ),
+}  # fmt: skip
+DTYPES = (torch.float32, torch.bfloat16)
+#: A CPU adds the elements of a tile one after the other, a GPU in a tree.
+MORE = 16.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_samples(family, libraries):
+    modules, names, paths = FAMILIES[family]
+    package = kpkg.load(build_for_gpus(family, *modules))
+    launched = set()
+    for spec in load_specs():
+        name = spec.name.removeprefix("kpkg::")
+        if name not in names:
+            continue
+        spec = replace(spec, accumulation=MORE * spec.accumulation)
+        op = getattr(package, name)
+        for dtype in DTYPES:
+            for sample in spec.samples(dtype, torch.Generator().manual_seed(3)):
+                with kpkg.fallback_policy("strict"), kpkg.profile_kernel() as profile:
+                    found = op(*sample.args, **sample.kwargs)
+                spec.check(sample, found)
+                launched |= {launch["instance"].partition("[")[0] for launch in profile.records["launches"]}
+    assert not paths - launched, f"no sample took {sorted(paths - launched)}"
