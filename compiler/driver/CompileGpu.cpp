@@ -5,6 +5,7 @@
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Tool.h"
 #include "compiler/driver/Guard.h"
+#include "compiler/driver/RemarkLog.h"
 #include "dialect/kgpu/schedule/Candidates.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Hints.h"
@@ -46,6 +47,7 @@ struct Compiled {
   bool hasRings = false;
   std::vector<PackedTensorMap> tensorMaps;
   lower::nvvm::ReportTexts reports;
+  std::vector<PackedRemark> remarks;
   std::string ptx;
 };
 
@@ -85,10 +87,12 @@ bool hasRings(tile::KernelOp laidOut) {
 }
 
 Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, unsigned optLevel) {
+  RemarkLog log(*kernel.getContext());
   Module module = layOut(kernel, chip, launch);
   if (!module)
     return createStringError("the kernel cannot be laid out for %s", chip.str().c_str());
   Compiled compiled;
+  compiled.remarks = log.take();
   tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
   compiled.launch = kgpu::getLaunch(laidOut);
   compiled.hasRings = hasRings(laidOut);
@@ -336,6 +340,7 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.remark = std::move(remark);
   code.target = chip.str();
   addReports(code, compiled.reports);
+  code.remarks = std::move(compiled.remarks);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   addRates(code, kernel, chip, compiled.launch);
   addDropped(code.launch, kernel, chip, compiled, asked, code.resident, std::move(refused));
@@ -377,6 +382,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
   auto compiled = compileLaunch(kernel, chip, firstLaunch(kernel, chip), optLevel);
   if (!compiled)
     return compiled.takeError();
+  code.remarks = std::move(compiled->remarks);
   code.launch = packed(kernel, chip, *compiled, nullptr);
   addReports(code, compiled->reports);
   addRates(code, kernel, chip, compiled->launch);

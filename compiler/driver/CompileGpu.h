@@ -18,6 +18,7 @@ struct GpuCode {
   std::string ptx;                          ///< the PTX from which ptxas made the machine code
   std::vector<std::string> asserts, prints; ///< messages and formats, by the numbers that the code reports
   std::string remark;                       ///< why the code is slow, or empty
+  std::vector<PackedRemark> remarks;        ///< of the passes
   std::string target;                       ///< in the manifest: "sm_90a", or "compute_80" for PTX
 };
 

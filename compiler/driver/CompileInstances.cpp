@@ -184,6 +184,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       packed.target = code->target;
       packed.section = code->object.section;
       packed.launch = code->launch;
+      packed.remarks = std::move(code->remarks);
       packed.isSlow = !code->remark.empty();
       if (code->sharedCoordinate)
         countByClusters(packed, kernel, *code->sharedCoordinate);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/Package.h"
 #include "compiler/pack/Manifest.h"
+#include "compiler/pack/RemarkSections.h"
 #include "runtime/format/Writer.h"
 
 namespace kpkg::compiler {
@@ -40,6 +41,10 @@ llvm::Expected<std::string> writePackage(const PackageContents &contents) {
     return std::move(error);
   for (const PackedSource &source : contents.sources)
     if (llvm::Error error = add("source/" + source.name, "source", source.text, false))
+      return std::move(error);
+
+  for (const auto &[name, text] : remarkSections(contents.instances))
+    if (llvm::Error error = add(name, "docs", text, false))
       return std::move(error);
 
   if (!contents.tuning.empty()) {

@@ -52,6 +52,17 @@ struct PackedRefusedLaunch {
   bool hadWarpgroups = false; ///< not in the manifest: it has warpgroup products, unlike the launch that was chosen
 };
 
+/// What a pass of the GPU compiler did at a place of the source, or did not, for kernel authors.
+struct PackedRemark {
+  std::string place; ///< "rows.k:12", or empty
+  std::string pass;  ///< its flag, "kgpu-ring-loads"
+  bool isApplied = false;
+  std::string optimisation; ///< in words that need no knowledge of passes
+  std::string text;         ///< how it was applied, or why not
+
+  bool operator==(const PackedRemark &) const = default;
+};
+
 /// How a GPU instance is launched, and the report of ptxas.
 struct PackedLaunch {
   unsigned threads = 0;
@@ -112,6 +123,7 @@ struct PackedInstance {
   std::vector<PackedCostTerm> tiles;        ///< of a persistent kernel's loop; empty: unknown
   std::string section;                      ///< of the code
   std::optional<PackedLaunch> launch;       ///< of a GPU instance
+  std::vector<PackedRemark> remarks;        ///< of a GPU instance; in a section of their own
   std::optional<PackedWork> work;           ///< of one of several alternatives, if it can be estimated
   bool isDeterministic = true;              ///< equal calls give equal bits
   bool isSlow = false; ///< runs, but not at full speed: not in the manifest, only for comparison with alternatives

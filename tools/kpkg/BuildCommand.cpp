@@ -8,6 +8,7 @@
 #include "tools/kpkg/DefaultTargets.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/WhyReport.h"
 #include "llvm/Support/Error.h"
 #include <filesystem>
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ struct BuildOptions {
   bool listFiles = false;
   bool fastMath = false;
   bool checkReproducible = false;
+  WhyOptions why;
 };
 
 /// Number of errors after which further ones are only counted.
@@ -170,6 +172,35 @@ ExitCode checkSources(BuildOptions &options) {
   return diags.hasErrors() ? InputRefused : Success;
 }
 
+/// Builds again. Returns an error after a message if the bytes differ from `package`.
+ExitCode checkReproducible(const BuildOptions &options, const std::string &package) {
+  SourceManager sources;
+  DiagnosticEngine diags;
+  auto again = compile(options.compile, sources, diags);
+  if (!again)
+    return fail(again.takeError());
+  if (*again == package)
+    return Success;
+  fmt::print(stderr, "kpkg: error: a second build gave other bytes\n");
+  return WorldError;
+}
+
+/// Writes the package and the rule for Make and Ninja.
+ExitCode write(const BuildOptions &options, const std::string &package, const SourceManager &sources) {
+  if (Status status = format::writeFile(options.output, package); !status)
+    return report(status.error());
+  if (!options.depfile.empty())
+    if (Status status = format::writeFile(options.depfile, dependencies(options, sources)); !status)
+      return report(status.error());
+  return Success;
+}
+
+/// Prints the report of --why on a package that was just built.
+ExitCode explain(const BuildOptions &options, const std::string &package) {
+  auto library = Library::openMemory(package, "the package");
+  return library ? printWhy(*library, "the package", options.why) : report(library.error());
+}
+
 ExitCode build(BuildOptions &options) {
   if (!chooseTargets(options))
     return UsageError;
@@ -184,7 +215,8 @@ ExitCode build(BuildOptions &options) {
     return listFiles(options, sources, diags);
   if (!options.emit.empty())
     return emitStage(options, sources, diags);
-  if (options.output.empty()) {
+  bool explains = !options.why.kernel.empty();
+  if (options.output.empty() && !explains) {
     fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
     return UsageError;
   }
@@ -204,23 +236,10 @@ ExitCode build(BuildOptions &options) {
     note(remark);
   if (!package)
     return InputRefused;
-  if (options.checkReproducible) {
-    SourceManager freshSources;
-    DiagnosticEngine freshDiags;
-    auto again = compile(options.compile, freshSources, freshDiags);
-    if (!again)
-      return fail(again.takeError());
-    if (*again != package) {
-      fmt::print(stderr, "kpkg: error: a second build gave other bytes\n");
-      return WorldError;
-    }
-  }
-  if (Status status = format::writeFile(options.output, *package); !status)
-    return report(status.error());
-  if (!options.depfile.empty())
-    if (Status status = format::writeFile(options.depfile, dependencies(options, sources)); !status)
-      return report(status.error());
-  return Success;
+  ExitCode code = options.checkReproducible ? checkReproducible(options, *package) : Success;
+  if (code == Success && !options.output.empty())
+    code = write(options, *package, sources);
+  return code == Success && explains ? explain(options, *package) : code;
 }
 
 /// Adds options that building and checking share.
@@ -270,6 +289,7 @@ void addBuild(CLI::App &app, int &exitCode) {
       ->add_option("--emit", options->emit,
                    "Print a stage instead of writing a package: of GPUs kgpu, gpu, nvvm, llvm, ptx or sass")
       ->check(CLI::IsMember({"tile", "plan", "kgpu", "gpu", "nvvm", "llvm", "ptx", "sass"}));
+  addWhyOptions(*command, options->why)->excludes("--emit");
   command->add_option("--depfile", options->depfile, "Also write which files were read, as a rule for Make and Ninja");
   command->add_flag("--list-files", options->listFiles, "Print which files a build reads, and build nothing");
   command->add_flag("--use_fast_math,--use-fast-math", options->fastMath,

@@ -1,8 +1,9 @@
 // `kpkg info`: prints the contents of a package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
-#include "tools/kpkg/ManifestPart.h"
+#include "tools/kpkg/InstanceText.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/WhyReport.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,11 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns an assignment such as "T=float32", also for objects and lists.
-std::string assigned(const std::string &name, const ManifestPart &value) {
-  return fmt::format("{}={}", name, value.text("none"));
-}
-
 std::map<std::string, uint64_t> sectionSizes(const ManifestPart &manifest) {
   std::map<std::string, uint64_t> sizes;
   for (const ManifestPart &section : manifest["sections"].items())
@@ -30,29 +26,6 @@ std::map<std::string, uint64_t> sectionSizes(const ManifestPart &manifest) {
 uint64_t codeBytes(const std::map<std::string, uint64_t> &sizes, const ManifestPart &instance) {
   auto found = sizes.find(instance["section"].text());
   return found == sizes.end() ? 0 : found->second;
-}
-
-/// Describes the resources of GPU code.
-void addLaunch(std::vector<std::string> &traits, const ManifestPart &launch) {
-  auto add = [&](const char *key, const char *format) {
-    if (uint64_t number = launch[key].number(); number > 1)
-      traits.push_back(fmt::format(fmt::runtime(format), number));
-  };
-  add("threads", "{} threads");
-  add("registers", "{} registers");
-  uint64_t spills = launch["spills"].number();
-  traits.push_back(spills ? fmt::format("{} bytes of spills", spills) : std::string("no spills"));
-  add("shared", "{} bytes of shared memory");
-  add("blocks", "{} blocks in each CTA");
-  add("cluster", "clusters of {} CTAs");
-  if (uint64_t occupancy = launch["occupancy"].number())
-    traits.push_back(fmt::format("{} CTAs on each multiprocessor", occupancy));
-  if (launch["overlaps"].isTrue())
-    traits.push_back("overlaps the kernel before it");
-  if (launch["counters"].number())
-    traits.push_back("takes tiles from a counter");
-  for (const ManifestPart &hint : launch["dropped"].items())
-    traits.push_back("without " + hint["hint"].text());
 }
 
 /// Describes an instance's assumptions about one argument.
@@ -75,18 +48,15 @@ std::string describeFact(const ManifestPart &fact, const ManifestPart &kernel) {
 std::string describeInstance(const ManifestPart &manifest, const std::map<std::string, uint64_t> &sizes,
                              const ManifestPart &instance) {
   ManifestPart kernel = manifest["kernels"][size_t(instance["kernel"].number())];
-  std::vector<std::string> params, traits;
-  for (size_t i = 0; const ManifestPart &value : instance["params"].items())
-    params.push_back(assigned(kernel["params"][i++]["name"].text(), value));
+  std::vector<std::string> traits;
   if (ManifestPart launch = instance["launch"]; launch.isThere()) {
-    addLaunch(traits, launch);
+    traits = describeLaunch(launch);
     traits.push_back(fmt::format("{} bytes of code", codeBytes(sizes, instance)));
   }
   for (const ManifestPart &fact : instance["facts"].items())
     if (std::string text = describeFact(fact, kernel); !text.empty())
       traits.push_back(std::move(text));
-  return fmt::format("{}[{}] {} {}{}{}", kernel["name"].text(), fmt::join(params, ", "), instance["variant"].text(""),
-                     instance["target"].text(), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
+  return fmt::format("{}{}{}", titleOf(manifest, instance), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
 }
 
 void printInstances(const ManifestPart &manifest) {
@@ -217,17 +187,23 @@ void addInfo(CLI::App &app, int &exitCode) {
     bool json = false;
     bool instances = false;
     bool verify = false;
+    WhyOptions why;
   };
   auto options = std::make_shared<Options>();
   command->add_option("package", options->package, "The .kpkg file")->required();
   command->add_flag("--json", options->json, "The manifest, as JSON");
   command->add_flag("--instances", options->instances,
                     "Also every compiled instance: registers, threads, memory, what it relies on");
+  addWhyOptions(*command, options->why)->excludes("--json")->excludes("--instances");
   command->add_flag("--verify", options->verify, "Check every section's digest and every plan");
   command->callback([options, &exitCode] {
     auto library = openPackage(options->package);
     if (!library) {
       exitCode = report(library.error());
+      return;
+    }
+    if (!options->why.kernel.empty()) {
+      exitCode = printWhy(*library, options->package, options->why);
       return;
     }
     if (options->json)

@@ -84,7 +84,7 @@ void addStrip(CLI::App &app, int &exitCode) {
   command->footer("Example: kpkg strip gemm.kpkg --sources --target sm_90a,x86-64-v3 -o small.kpkg");
   auto options = std::make_shared<StripOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
-  command->add_flag("--sources", options->sources, "Drop the sources, and the IR made of them");
+  command->add_flag("--sources", options->sources, "Drop the sources, the IR made of them, and the remarks on them");
   addTargets(*command, *options, "Keep the code for these targets alone");
   command->add_option("-o,--output", options->output, "Write the package here instead of back");
   command->callback([options, &exitCode] { exitCode = strip(*options); });

@@ -27,7 +27,7 @@ static Member memberFor(const StreamedOperand &operand, Value tile) {
 }
 
 std::optional<TensorView> rowPlace(tile::LoadOp load) {
-  return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape());
+  return tensorView(load.getView(), load.getOffsets(), cast<RankedTensorType>(load.getType()).getShape()).toOptional();
 }
 
 /// Returns the ring member for a row that arithmetic between the products reads, and that is the same for all rows of

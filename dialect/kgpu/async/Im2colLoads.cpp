@@ -12,6 +12,7 @@
 // argument is a kgpu.im2col_load. Other gathers are unchanged.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/tile/transforms/WindowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -67,7 +68,7 @@ class Converter {
 public:
   LogicalResult convert(tile::GatherOp gather) {
     std::optional<tile::WindowGather> found = tile::windowGather(gather);
-    std::optional<TensorView> place = tensorView(gather);
+    ResultOrWhy<TensorView> place = tensorView(gather);
     OpBuilder builder(gather);
     Location loc = gather.getLoc();
     auto index = [&](Value scalar) {
@@ -106,6 +107,13 @@ private:
   FirstElements firsts;
 };
 
+constexpr Optimisation kIm2col{"kgpu-im2col-loads", "gather by the TMA"};
+
+std::string whyNotIm2col(tile::GatherOp gather) {
+  ResultOrWhy<TensorView> place = streamedPlace(gather);
+  return place ? "no product reads the gathered tile" : place.why();
+}
+
 struct Im2colLoads final : impl::KgpuIm2colLoadsBase<Im2colLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
@@ -117,9 +125,12 @@ struct Im2colLoads final : impl::KgpuIm2colLoadsBase<Im2colLoads> {
         if (*operand && isa<tile::GatherOp>((*operand)->load))
           gathers.insert((*operand)->load);
     Converter converter;
-    for (Operation *gather : gathers)
+    for (Operation *gather : gathers) {
+      remarkApplied(gather, kIm2col, "the TMA gathers the pixels of a window for a product");
       if (failed(converter.convert(cast<tile::GatherOp>(gather))))
         return signalPassFailure();
+    }
+    kernel.walk([](tile::GatherOp gather) { remarkRefused(gather, kIm2col, whyNotIm2col(gather)); });
   }
 };
 } // namespace

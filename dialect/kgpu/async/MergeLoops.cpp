@@ -15,6 +15,7 @@
 // Loops with several products stay nested: each product waits for another one anyway, and the counters would only take
 // registers.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,35 +38,45 @@ bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0
 
 /// Returns the loop that `outer` repeats, if `outer` does nothing else that has an effect. The inner loop must take
 /// and yield the carried values in the same order.
-scf::ForOp onlyLoopIn(scf::ForOp outer) {
+ResultOrWhy<scf::ForOp> onlyLoopIn(scf::ForOp outer) {
   scf::ForOp inner;
   for (Operation &op : outer.getBody()->without_terminator()) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (inner)
-        return {};
+        return Refusal{"the outer loop runs two loops"};
       inner = loop;
     } else if (inner || op.getNumRegions() != 0 || !isMemoryEffectFree(&op)) {
-      return {};
+      return Refusal{"the outer loop does more than run the inner one"};
     }
   }
-  if (!inner || !countsFromZero(outer) || !countsFromZero(inner) ||
-      !outer.isDefinedOutsideOfLoop(inner.getUpperBound()) ||
-      !llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) ||
+  if (!inner)
+    return Refusal{"it has no loop in it"};
+  if (!countsFromZero(outer) || !countsFromZero(inner))
+    return Refusal{"a loop does not count from 0 by 1"};
+  if (!outer.isDefinedOutsideOfLoop(inner.getUpperBound()))
+    return Refusal{"the inner loop's bound depends on the outer loop"};
+  if (!llvm::equal(inner.getInitArgs(), outer.getRegionIterArgs()) ||
       !llvm::equal(outer.getYieldedValues(), inner.getResults()))
-    return {};
+    return Refusal{"the outer loop carries other values than the inner one"};
   return inner;
 }
 
-bool hasOneProduct(scf::ForOp loop) {
+unsigned productsIn(scf::ForOp loop) {
   unsigned products = 0;
   loop.walk([&](tile::DotOp) { ++products; });
-  return products == 1;
+  return products;
 }
+
+bool isInnermost(scf::ForOp loop) {
+  return !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+constexpr Optimisation kMerging{"kgpu-merge-loops", "nested loops as one"};
 
 class Nest {
 public:
   explicit Nest(scf::ForOp outermost) {
-    for (scf::ForOp loop = outermost; loop; loop = onlyLoopIn(loop))
+    for (scf::ForOp loop = outermost; loop; loop = onlyLoopIn(loop).toOptional().value_or(scf::ForOp()))
       if (!loops.empty() &&
           !llvm::all_of(loops, [&](scf::ForOp around) { return around.isDefinedOutsideOfLoop(loop.getUpperBound()); }))
         break;
@@ -152,6 +163,12 @@ bool gathersRows(scf::ForOp loop, const TargetModel &target) {
   return found && target.hasAsyncCopy;
 }
 
+/// Returns why a loop that only runs another one stays apart from it.
+std::string whyNotSuited(scf::ForOp loop) {
+  return productsIn(loop) == 1 ? "no operand of its product is copied ahead"
+                               : "it has several products, which wait for each other anyway";
+}
+
 struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
@@ -159,7 +176,7 @@ struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
     if (launch.consumers == 0 && launch.stages < 2)
       return;
     auto suits = [&](scf::ForOp loop) {
-      return hasOneProduct(loop) && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel)));
+      return productsIn(loop) == 1 && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel)));
     };
     // Hoists loop-invariant code, such as bounds of inner loops. The walk visits inner loops first.
     kernel.walk([&](scf::ForOp loop) {
@@ -168,13 +185,19 @@ struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
     });
     SmallVector<scf::ForOp> outermost;
     kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-      if (!onlyLoopIn(loop) || !suits(loop))
-        return WalkResult::advance();
-      outermost.push_back(loop);
-      return WalkResult::skip();
+      ResultOrWhy<scf::ForOp> inner = onlyLoopIn(loop);
+      if (inner && suits(loop)) {
+        outermost.push_back(loop);
+        return WalkResult::skip();
+      }
+      if (productsIn(loop) != 0 && !isInnermost(loop))
+        remarkRefused(loop, kMerging, inner ? whyNotSuited(loop) : inner.why());
+      return WalkResult::advance();
     });
-    for (scf::ForOp loop : outermost)
+    for (scf::ForOp loop : outermost) {
+      remarkApplied(loop, kMerging, "operands are copied ahead across the ends of the inner loop");
       Nest(loop).merge();
+    }
   }
 };
 } // namespace

@@ -19,6 +19,7 @@
 // on the rank of the CTA in its cluster. A swizzled box is divided between rows where the swizzle pattern repeats.
 // Every slot still receives all of its bytes, so the announced byte count does not change.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/Dependents.h"
 
@@ -29,6 +30,8 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
+constexpr Optimisation kMulticast{"kgpu-multicast", "one copy for all blocks of a cluster"};
+
 class Sharing {
 public:
   Sharing(tile::KernelOp kernel, unsigned cluster) : kernel(kernel), cluster(cluster), maps(tensorMapsOf(kernel)) {}
@@ -41,7 +44,14 @@ public:
     });
     differing = dependents(kernel, ranks);
     DenseMap<uint64_t, SmallVector<TensorLoadOp>> shared, others; // keyed by map
-    kernel.walk([&](TensorLoadOp load) { (isCommon(load) ? shared : others)[load.getMap()].push_back(load); });
+    kernel.walk([&](TensorLoadOp load) {
+      WhyNot why = whyNotCommon(load);
+      if (why)
+        remarkRefused(load, kMulticast, *why);
+      else
+        remarkApplied(load, kMulticast, "each of " + llvm::Twine(cluster) + " blocks copies a part to all");
+      (why ? others : shared)[load.getMap()].push_back(load);
+    });
     if (shared.empty())
       return kernel.emitError() << "has clusters of " << cluster << " CTAs, but no operand that all of them read";
     for (uint64_t number = 0, count = maps.size(); number < count; ++number)
@@ -59,8 +69,14 @@ private:
     return map.getWindow() ? std::nullopt : sharedBox(map.getBox(), view.getUnit(), view.getElementBytes(), cluster);
   }
 
-  bool isCommon(TensorLoadOp load) const {
-    return boxOf(load) && llvm::none_of(load.getOffsets(), [&](Value offset) { return differing.contains(offset); });
+  WhyNot whyNotCommon(TensorLoadOp load) const {
+    if (llvm::any_of(load.getOffsets(), [&](Value offset) { return differing.contains(offset); }))
+      return "the blocks of a cluster read different tiles of this operand";
+    if (maps[load.getMap()].getWindow())
+      return "a gather over a window cannot be divided among blocks";
+    if (!boxOf(load))
+      return "its rows cannot be divided among " + std::to_string(cluster) + " blocks in groups of 8";
+    return std::nullopt;
   }
 
   /// Shares loads of one map. The map of the parts replaces it if no other load uses it (`replaces`).

@@ -24,6 +24,7 @@
 // 1 to 2 % faster from 16384 keys on, and 3 % slower with 1024.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -38,19 +39,26 @@ class Split {
 public:
   explicit Split(scf::ForOp loop) : loop(loop), builder(loop), loc(loop.getLoc()) {}
 
-  /// Splits the loop; returns false if there is nothing to split.
-  bool run() {
-    if (!matchPattern(loop.getStep(), m_One()) || !goOn())
-      return false;
+  /// Splits the loop, or returns why there is nothing to split.
+  WhyNot run() {
+    if (!matchPattern(loop.getStep(), m_One()))
+      return "its counter does not count by 1";
+    if (!goOn())
+      return "a product adds to a value that begins at zero, or that the iteration computes";
+    WhyNot why = "it has no `if` with a tile as its result";
     for (scf::IfOp choice : loop.getBody()->getOps<scf::IfOp>()) {
       SmallVector<arith::CmpIOp> found;
-      if (choosesTile(choice) && comparisons(choice.getCondition(), found) &&
+      if (!choosesTile(choice))
+        continue;
+      why = "the condition of its `if` is no comparison of integers, or several with `or`, that change once as the "
+            "loop counts";
+      if (comparisons(choice.getCondition(), found) &&
           llvm::all_of(found, [&](arith::CmpIOp one) { return slopeOf(one).has_value(); })) {
         splitAt(choice, found);
-        return true;
+        return std::nullopt;
       }
     }
-    return false;
+    return why;
   }
 
 private:
@@ -224,6 +232,8 @@ private:
 /// for other values.
 constexpr size_t kMostProducts = 2;
 
+constexpr Optimisation kPeeling{"kgpu-peel-loops", "a loop of its own for iterations without a mask"};
+
 struct PeelLoops final : impl::KgpuPeelLoopsBase<PeelLoops> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
@@ -233,12 +243,21 @@ struct PeelLoops final : impl::KgpuPeelLoopsBase<PeelLoops> {
     getOperation().walk([&](scf::ForOp loop) {
       auto products = loop.getBody()->getOps<tile::DotOp>();
       size_t count = std::distance(products.begin(), products.end());
-      if (count != 0 && count <= kMostProducts)
+      if (count > kMostProducts)
+        remarkRefused(loop, kPeeling, "it has " + llvm::Twine(count) + " products, and its code would be too long");
+      else if (count != 0)
         loops.push_back(loop);
     });
     launch.peels = false;
-    for (scf::ForOp loop : loops)
-      launch.peels |= Split(loop).run();
+    for (scf::ForOp loop : loops) {
+      RemarkPlace place = loop;
+      WhyNot why = Split(loop).run();
+      launch.peels |= !why;
+      if (why)
+        remarkRefused(place, kPeeling, *why);
+      else
+        remarkApplied(place, kPeeling, "iterations that never take the branch do not test it");
+    }
     setLaunch(getOperation(), launch);
   }
 };

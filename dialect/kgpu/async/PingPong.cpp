@@ -25,6 +25,7 @@
 // Without turns, warpgroups fall into step by chance. Measured on an H200: 579 or 695 TFLOP/s for nearly the same code
 // of attention.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Conversion.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
@@ -80,7 +81,10 @@ bool meets(Operation *op) {
   return isShared;
 }
 
-void takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
+constexpr Optimisation kTurns{"kgpu-ping-pong", "warpgroups that take turns"};
+
+/// Inserts the signals. Returns why turns do not pay.
+WhyNot takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
   Location loc = loop.getLoc();
   OpBuilder builder(products.front());
   if (WgmmaOp second = firstOfSecondHalf(products)) {
@@ -89,7 +93,7 @@ void takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
     if (WgmmaWaitOp done = waitBeforeStore(second)) {
       builder.setInsertionPointAfter(done);
       PingPongSignalOp::create(builder, loc);
-      return;
+      return std::nullopt;
     }
     const auto *last = std::prev(llvm::find(products, second));
     builder.setInsertionPointAfter(*last);
@@ -98,29 +102,49 @@ void takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
     PingPongWaitOp::create(builder, loc);
     builder.setInsertionPointAfter(loop);
     PingPongSignalOp::create(builder, loc);
-    return;
+    return std::nullopt;
   }
   // A reduction marks arithmetic that takes as long as the products of other warpgroups do.
   bool computes = llvm::any_of(loop.getBody()->getOperations(), llvm::IsaPred<tile::ReduceOp, tile::CombineOp>);
   if (!computes)
-    return;
+    return "it has no reduction, and other arithmetic is too short to overlap with products of other warpgroups";
   PingPongWaitOp::create(builder, loc);
   builder.setInsertionPointAfter(products.back());
   PingPongSignalOp::create(builder, loc);
+  return std::nullopt;
+}
+
+/// Returns why the warpgroups take no turns in a loop with products.
+WhyNot whyNot(scf::ForOp loop, ArrayRef<WgmmaOp> products, const Launch &launch) {
+  if (launch.consumers < 2)
+    return "one warpgroup computes alone";
+  if (launch.producers != 0)
+    return "a warpgroup that computes operands sets the pace";
+  // Turns do not nest: only innermost loops take them.
+  if (llvm::any_of(loop.getBody()->getOperations(), llvm::IsaPred<scf::ForOp>))
+    return "it has a loop in it";
+  // Warpgroups that meet in each iteration run in step.
+  if (llvm::any_of(loop.getBody()->getOperations(), [](Operation &op) { return meets(&op); }))
+    return "warpgroups exchange elements of a tile in each iteration, and so run in step";
+  if (products.size() < 2)
+    return "it has one product, which runs while the next one is issued";
+  return std::nullopt;
 }
 
 struct PingPong final : impl::KgpuPingPongBase<PingPong> {
   void runOnOperation() override {
-    if (Launch launch = getLaunch(getOperation()); launch.consumers < 2 || launch.producers != 0)
-      return;
-    getOperation().walk([](scf::ForOp loop) {
+    Launch launch = getLaunch(getOperation());
+    getOperation().walk([&](scf::ForOp loop) {
       SmallVector<WgmmaOp> products(loop.getBody()->getOps<WgmmaOp>());
-      // Turns do not nest: only innermost loops take them.
-      bool hasInner = llvm::any_of(loop.getBody()->getOperations(), llvm::IsaPred<scf::ForOp>);
-      // Warpgroups that meet in each iteration run in step.
-      bool areTogether = llvm::any_of(loop.getBody()->getOperations(), [](Operation &op) { return meets(&op); });
-      if (products.size() >= 2 && !hasInner && !areTogether)
-        takeTurns(loop, products);
+      if (products.empty())
+        return;
+      WhyNot why = whyNot(loop, products, launch);
+      if (!why)
+        why = takeTurns(loop, products);
+      if (why)
+        remarkRefused(loop, kTurns, *why);
+      else
+        remarkApplied(loop, kTurns, "one multiplies while another one computes");
     });
   }
 };

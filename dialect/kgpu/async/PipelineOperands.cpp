@@ -20,6 +20,7 @@
 // less than a loop with a different first iteration.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/RingUses.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Matchers.h"
@@ -37,19 +38,22 @@ class Pipelining {
 public:
   explicit Pipelining(PublishAllOp share) : share(share), rewriter(share.getContext()), loc(share.getLoc()) {}
 
-  /// Returns whether the publish_all stands in a loop of the form above, and finds the parts of the loop.
-  bool matches() {
+  /// Finds the parts of the loop, or returns why the publish_all stands in no loop of the form above.
+  WhyNot whyNot() {
     loop = dyn_cast<scf::ForOp>(share->getParentOp());
-    if (!loop || !matchPattern(loop.getStep(), m_One()) || share.getRing().getType().getSlots() < kSlotsForPipelining)
-      return false;
+    if (!loop || !matchPattern(loop.getStep(), m_One()))
+      return "the tile is computed in no loop that counts by 1";
+    if (share.getRing().getType().getSlots() < kSlotsForPipelining)
+      return "shared memory has room for " + std::to_string(share.getRing().getType().getSlots()) +
+             " copies of the tile, not for " + std::to_string(kSlotsForPipelining);
     use = dyn_cast<BlockArgument>(share.getUse());
     if (!use || use.getOwner() != loop.getBody())
-      return false;
+      return "the loop computes several such tiles in an iteration";
     for (Operation &op : *loop.getBody()) {
       if (auto await = dyn_cast<AwaitOp>(op); await && await.getRing() == share.getRing())
-        return matchesBehind(await);
+        return whyNotBehind(await);
     }
-    return false;
+    return "the loop has no product of the tile";
   }
 
   void run() {
@@ -84,8 +88,8 @@ public:
   }
 
 private:
-  /// Returns whether one product reads the shared tile and one adding store takes its result.
-  bool matchesBehind(AwaitOp found) {
+  /// Returns why not one product reads the shared tile, whose result one adding store takes.
+  WhyNot whyNotBehind(AwaitOp found) {
     await = found;
     for (Operation *op = await; op && !product; op = op->getNextNode())
       if (auto candidate = dyn_cast<WgmmaOp>(op); candidate && isa<SharedType>(candidate.getLhs().getType()) &&
@@ -94,13 +98,12 @@ private:
         product = candidate;
     if (!product || !product->hasOneUse() || !loop.isDefinedOutsideOfLoop(product.getRhs()) ||
         !matchPattern(product.getAdds(), m_Zero()))
-      return false;
+      return "no single product reads the tile, beside an operand from outside of the loop, into a new result";
     wait = dyn_cast<WgmmaWaitOp>(*product->user_begin());
-    if (!wait || wait->getNumResults() != 1 || !wait->hasOneUse())
-      return false;
-    store = dyn_cast<TensorStoreOp>(*wait->user_begin());
+    store = wait && wait->getNumResults() == 1 && wait->hasOneUse() ? dyn_cast<TensorStoreOp>(*wait->user_begin())
+                                                                    : TensorStoreOp();
     if (!store || !store.getAdds() || store->getBlock() != loop.getBody())
-      return false;
+      return "the product's result is not just added to memory in each iteration";
     BackwardSliceOptions options;
     options.omitBlockArguments = true;
     options.inclusive = true;
@@ -112,9 +115,11 @@ private:
       auto argument = dyn_cast<BlockArgument>(value);
       return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
     };
-    return llvm::all_of(store.getOffsets(), isKnown) && llvm::all_of(places, [&](Operation *op) {
-             return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), isKnown);
-           });
+    bool areKnown =
+        llvm::all_of(store.getOffsets(), isKnown) && llvm::all_of(places, [&](Operation *op) {
+          return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), isKnown);
+        });
+    return areKnown ? WhyNot() : "the place of the addition depends on more than the loop's counter";
   }
 
   /// Merges the product's wait with those of earlier products whose results only the next iteration reads.
@@ -189,13 +194,21 @@ private:
   SetVector<Operation *> places; ///< ops that compute the store's offsets
 };
 
+constexpr Optimisation kDelay{"kgpu-pipeline-operands", "product of a computed tile one iteration later"};
+
 struct PipelineOperands final : impl::KgpuPipelineOperandsBase<PipelineOperands> {
   void runOnOperation() override {
     SmallVector<PublishAllOp> shares;
     getOperation().walk([&](PublishAllOp share) { shares.push_back(share); });
-    for (PublishAllOp share : shares)
-      if (Pipelining pipelining(share); pipelining.matches())
-        pipelining.run();
+    for (PublishAllOp share : shares) {
+      Pipelining pipelining(share);
+      if (WhyNot why = pipelining.whyNot()) {
+        remarkRefused(share, kDelay, *why);
+        continue;
+      }
+      remarkApplied(share, kDelay, "no warpgroup waits for the tile in the iteration that computes it");
+      pipelining.run();
+    }
   }
 };
 } // namespace

@@ -25,6 +25,8 @@
 //    delay. Measured on an H200 with attention, heads of 128: 3 to 6 % of the time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/ir/RemarkText.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
@@ -54,40 +56,50 @@ public:
   Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing)
       : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
-  /// Returns whether the loop has the form above, and finds its parts.
-  bool matches() {
+  /// Finds the parts of the loop, or returns why it has not the form above.
+  WhyNot whyNot() {
     SmallVector<tile::DotOp> dots(loop.getBody()->getOps<tile::DotOp>());
-    if (dots.size() != 2 || !matchPattern(loop.getStep(), m_One()))
-      return false;
+    if (dots.size() != 2)
+      return "it has " + counted(dots.size(), "product") + ", and two can overlap so";
+    if (!matchPattern(loop.getStep(), m_One()))
+      return "its counter does not count by 1";
     first = dots[0];
     second = dots[1];
-    if (sharing.contains(second) || isShort(second))
-      return false;
+    if (sharing.contains(second))
+      return "its second product reads a part of a tile that the first product reads";
+    if (isShort(second))
+      return "its second product has 8-bit operands and at most 128 columns, and is shorter than the delay";
     auto carried =
         second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
     if (carried == loop.getYieldedValues().end())
-      return false;
+      return "its second product is not the sum that the loop carries";
     accumulator = carried - loop.getYieldedValues().begin();
     operandOps = sliceOf({second.getRhs()});
     firstOps = sliceOf({first.getResult()});
     // If the loop does not run, its result is the initial accumulator, which must cost no registers beside the
     // accumulator.
     if (!isZero(loop.getInitArgs()[accumulator]))
-      return false;
+      return "the sum of its second product does not begin at zero";
     // The first product must not depend on the accumulator, nor the second product's right operand on the first
     // product.
     BlockArgument sum = loop.getRegionIterArg(accumulator);
     auto reads = [&](Operation *op, Value value) {
       return llvm::any_of(value.getUsers(), [&](Operation *user) { return op->isAncestor(user); });
     };
-    if (llvm::any_of(firstOps, [&](Operation *op) { return reads(op, sum); }) || operandOps.contains(first) ||
-        llvm::any_of(operandOps, [&](Operation *op) {
+    if (llvm::any_of(firstOps, [&](Operation *op) { return reads(op, sum); }))
+      return "its first product depends on the sum of the second";
+    if (operandOps.contains(first) || llvm::any_of(operandOps, [&](Operation *op) {
           return llvm::any_of(loop.getRegionIterArgs(), [&](Value carried) { return reads(op, carried); });
         }))
-      return false;
+      return "the right operand of its second product depends on the first product, or on what the loop carries";
     SetVector<Operation *> leftOps = sliceOf({second.getLhs()});
-    return leftOps.contains(first) && llvm::none_of(leftOps, [&](Operation *op) { return reads(op, sum); }) &&
-           llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return runsAnywhere(&op); });
+    if (!leftOps.contains(first))
+      return "its second product does not read what is computed from the first";
+    if (llvm::any_of(leftOps, [&](Operation *op) { return reads(op, sum); }))
+      return "the left operand of its second product depends on the sum of earlier iterations";
+    if (!llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) { return runsAnywhere(&op); }))
+      return "it stores, gathers, or has another effect, which cannot run an iteration earlier";
+    return std::nullopt;
   }
 
   void run() {
@@ -204,6 +216,8 @@ private:
   const DenseSet<Operation *> &sharing;
 };
 
+constexpr Optimisation kOverlap{"kgpu-pipeline-products", "products of two iterations in flight"};
+
 struct PipelineProducts final : impl::KgpuPipelineProductsBase<PipelineProducts> {
   void runOnOperation() override {
     if (getLaunch(getOperation()).consumers == 0)
@@ -214,10 +228,19 @@ struct PipelineProducts final : impl::KgpuPipelineProductsBase<PipelineProducts>
       if (wholeOf(product, products))
         sharing.insert(product.dot);
     SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
-      if (Rotation rotation(loop, sharing); rotation.matches())
-        rotation.run();
+    getOperation().walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<tile::DotOp>().empty())
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) {
+      Rotation rotation(loop, sharing);
+      if (WhyNot why = rotation.whyNot()) {
+        remarkRefused(loop, kOverlap, *why);
+        continue;
+      }
+      remarkApplied(loop, kOverlap, "its second product runs beside the arithmetic of the next iteration");
+      rotation.run();
+    }
   }
 };
 } // namespace

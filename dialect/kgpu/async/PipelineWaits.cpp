@@ -26,6 +26,8 @@
 // A product's wait is removed if only the next product adds to its result. The wait stays if a slot is released after
 // it, since the producer warp may be waiting for the slot.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/RemarkText.h"
+#include "dialect/kgpu/ir/Remarks.h"
 
 using namespace mlir;
 
@@ -84,6 +86,8 @@ void fenceFirstReduction(Operation *begin, Operation *end, ReleaseOp release) {
     }
 }
 
+constexpr Optimisation kWaits{"kgpu-pipeline-waits", "product in flight beside other work"};
+
 void pipeline(WgmmaWaitOp wait) {
   Operation *goal = firstUse(wait);
   // Stops before ops that wait for other reasons or run for long.
@@ -93,7 +97,12 @@ void pipeline(WgmmaWaitOp wait) {
     if (isa<WgmmaOp>(place))
       ++younger;
   if (!place || place == wait->getNextNode())
-    return;
+    return remarkRefused(wait, kWaits,
+                         place == goal ? "its result is used at once"
+                                       : "a loop, a store or a barrier follows, which needs the products to be done");
+  remarkApplied(wait, kWaits,
+                younger == 0 ? "up to the first use of its result"
+                             : "up to the first use of its result, with " + counted(younger, "later product"));
   SmallVector<Operation *> ops = withReleases(wait);
   if (auto release = dyn_cast<ReleaseOp>(ops.back()))
     fenceFirstReduction(release->getNextNode(), place, release);
@@ -114,6 +123,7 @@ bool passOn(WgmmaWaitOp wait) {
   auto later = dyn_cast<WgmmaWaitOp>(*next->user_begin());
   if (!later || later->getBlock() != wait->getBlock())
     return false;
+  remarkApplied(wait, kWaits, "the next product adds to its result without a wait");
   wait->getResult(0).replaceAllUsesWith(wait.getValues().front());
   wait->erase();
   return true;

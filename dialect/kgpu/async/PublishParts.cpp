@@ -24,6 +24,7 @@
 // latent attention: 5 to 6 % less time than with one part. Products in the order of their accumulators cost 2 % more.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
@@ -48,14 +49,19 @@ public:
       : roles(roles), hand(hand), rewriter(hand.getContext()), loc(hand.getLoc()),
         consumers(getLaunch(roles->getParentOfType<tile::KernelOp>()).consumers) {}
 
-  /// Returns whether the operand can be split, and finds the ops that compute it and its products.
-  bool matches() {
+  /// Finds the ops that compute the operand and its products, or returns why it cannot be split.
+  WhyNot whyNot() {
     auto type = cast<RankedTensorType>(hand.getValue().getType());
     buffer = rootOf(hand.getBuffer());
     ring = hand.getRing().getDefiningOp<RingOp>();
-    if (!ring || !hand.getBuffer().getType().getMemory() || !isWhole(hand.getValue()) ||
-        elementBytes(type.getElementType()) != 2 || ring.getType().getSlots() != 1 || !findMaking())
-      return false;
+    if (!ring || !hand.getBuffer().getType().getMemory())
+      return "it is no operand of a product";
+    if (!isWhole(hand.getValue()) || elementBytes(type.getElementType()) != 2)
+      return "its tile has not 64 x 64 elements of 16 bits";
+    if (ring.getType().getSlots() != 1)
+      return "shared memory has room for several tiles, so that none waits for a whole one";
+    if (!findMaking())
+      return "its tile is not computed element by element";
     roles.getConsumers().walk([&](Operation *op) {
       if (auto product = dyn_cast<WgmmaOp>(op); product && rootOf(product.getLhs()) == buffer)
         products.push_back(product);
@@ -64,7 +70,9 @@ public:
       else if (auto release = dyn_cast<ReleaseOp>(op); release && release.getRing() == ring)
         releases.push_back(release);
     });
-    return awaits.size() == 1 && releases.size() == 1 && areSideBySide();
+    if (awaits.size() != 1 || releases.size() != 1 || !areSideBySide())
+      return "its products do not follow each other without a wait";
+    return std::nullopt;
   }
 
   void run() {
@@ -238,6 +246,8 @@ private:
   RingOp rings[kParts];
 };
 
+constexpr Optimisation kTwoParts{"kgpu-publish-parts", "computed operand in two parts"};
+
 struct PublishParts final : impl::KgpuPublishPartsBase<PublishParts> {
   void runOnOperation() override {
     if (getLaunch(getOperation()).producers == 0)
@@ -245,9 +255,16 @@ struct PublishParts final : impl::KgpuPublishPartsBase<PublishParts> {
     SmallVector<std::pair<RolesOp, PublishOp>> all;
     getOperation().walk(
         [&](RolesOp roles) { roles.getProducers().walk([&](PublishOp hand) { all.push_back({roles, hand}); }); });
-    for (auto [roles, hand] : all)
-      if (Splitter splitter(roles, hand); splitter.matches())
-        splitter.run();
+    for (auto [roles, hand] : all) {
+      Splitter splitter(roles, hand);
+      if (WhyNot why = splitter.whyNot()) {
+        if (hand.getBuffer().getType().getMemory()) // others are no operands of products
+          remarkRefused(hand, kTwoParts, *why);
+        continue;
+      }
+      remarkApplied(hand, kTwoParts, "products of the first part run while the second part is computed");
+      splitter.run();
+    }
   }
 };
 } // namespace

@@ -28,6 +28,8 @@
 #include "dialect/kgpu/async/RingUses.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/ir/RemarkText.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -38,6 +40,8 @@ namespace kpkg::kgpu {
 
 namespace {
 constexpr int64_t kPanelBytes = 128;
+
+constexpr Optimisation kCopies{"kgpu-split-roles", "operand copied ahead"};
 
 /// A ring buffer, shared by streams of the same views and boxes.
 struct Ring {
@@ -88,8 +92,8 @@ public:
     first = firstOfRoles(); // loops were replaced, and with them the values that they carry
     for (Stream &stream : streams)
       for (Member &member : stream.members)
-        member.operand.place =
-            *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load)) : streamedPlace(member.operand.load));
+        member.operand.place = *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load))
+                                                : streamedPlace(member.operand.load).toOptional());
     auto roles = RolesOp::create(rewriter, loc);
     Block *compute = rewriter.createBlock(&roles.getConsumers()),
           *load = rewriter.createBlock(&roles.getProducerWarp());
@@ -172,6 +176,10 @@ private:
       Value barriers =
           AllocOp::create(rewriter, loc, SharedType::get({2, slots}, rewriter.getI64Type()), IntegerAttr());
       ring.ring = RingOp::create(rewriter, loc, RingType::get(rewriter.getContext(), slots), barriers);
+      for (unsigned number : ring.streams)
+        for (const Member &member : streams[number].members)
+          remarkApplied(member.operand.load, kCopies,
+                        "by a warp of its own, to shared memory with room for " + counted(slots, "tile"));
     }
     int64_t sharedSlots = counts->ofShared;
     for (SharedTile &one : shared) {
@@ -201,7 +209,7 @@ private:
       Value tile = one.tile;
       if (layoutOf(type) != wanted)
         tile = CvtLayoutOp::create(rewriter, loc, withLayout(type, wanted), tile);
-      one.share = PublishAllOp::create(rewriter, loc, tile,
+      one.share = PublishAllOp::create(rewriter, source->getLoc(), tile,
                                        useSlot(rewriter, loc, slotOfShared(one), one.buffer, count), one.ring, count);
       return arith::AddIOp::create(rewriter, loc, count, arith::ConstantIntOp::create(rewriter, loc, 1, 32));
     }
@@ -293,8 +301,8 @@ private:
     for (int64_t panel = 0, count = llvm::divideCeil(extent, width); panel < count; ++panel) {
       offsets[place.unit] =
           panel == 0 ? begin : arith::AddIOp::create(rewriter, loc, begin, constant(panel * width)).getResult();
-      TensorLoadOp::create(rewriter, loc, place.argument, offsets, taps, map, slot, panel * panelBytes, ring, use,
-                           IntegerAttr());
+      TensorLoadOp::create(rewriter, member.operand.load->getLoc(), place.argument, offsets, taps, map, slot,
+                           panel * panelBytes, ring, use, IntegerAttr());
     }
   }
 
@@ -360,8 +368,9 @@ private:
     Value right = reading(*product.rhs);
     Value adds = whetherAdds(rewriter, dot);
     rewriter.setInsertionPoint(dot); // surrounding loops may have been replaced
-    Value started = WgmmaOp::create(rewriter, loc, left, right, dot.getAccumulator(), adds, dot.getPositions());
-    Value done = WgmmaWaitOp::create(rewriter, loc, 0, started).getResult(0);
+    Value started =
+        WgmmaOp::create(rewriter, dot.getLoc(), left, right, dot.getAccumulator(), adds, dot.getPositions());
+    Value done = WgmmaWaitOp::create(rewriter, dot.getLoc(), 0, started).getResult(0);
     rewriter.replaceOp(dot, done);
   }
 

@@ -25,13 +25,21 @@ struct StreamedDot {
   bool goesThroughRegisters() const;
 };
 
-/// Returns the position of the tile that `op` loads. Returns nothing if the TMA cannot load it, for example from a
+/// The op that keeps warpgroups from computing a kernel's products, and the reason.
+struct StreamRefusal {
+  mlir::Operation *op = nullptr;
+  std::string why;
+};
+
+/// Returns the position of the tile that `op` loads. Returns a reason if the TMA cannot load it, for example from a
 /// mutable view, or with a fill value other than zero.
-std::optional<TensorView> streamedPlace(mlir::Operation *op);
+ResultOrWhy<TensorView> streamedPlace(mlir::Operation *op);
 
 /// Returns the products of a kernel, if wgmma can compute all of them from shared memory on this chip. Returns nothing
 /// if one does not suit: its element types, extents, views that no tensor map describes, or loads inside of branches.
-std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target);
+/// `refusal` receives that op and the reason.
+std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target,
+                                      StreamRefusal *refusal = nullptr);
 
 /// Returns an operand of an earlier product in `products` whose first columns are this product's right operand.
 /// Returns null if there is none.
@@ -45,6 +53,8 @@ bool isZero(mlir::Value value);
 /// compute the products that it depends on. If `together`, columns of all products that read computed operands are
 /// added up.
 unsigned consumersFor(llvm::ArrayRef<StreamedDot> dots, bool together = false);
+/// Returns why no number of warpgroups suits the products, of which there must be some.
+StreamRefusal whyNoConsumers(llvm::ArrayRef<StreamedDot> dots);
 
 /// Returns whether the kernel computes the product's left operand, and each warpgroup holds it in registers.
 bool readsComputed(const StreamedDot &dot);

@@ -64,10 +64,16 @@ std::optional<StoreShape> storeShape(RankedTensorType type, int64_t consumers, b
   return StoreShape{panelBytes, panelBytes / bytes};
 }
 
-std::optional<TensorView> targetOf(Value view, ValueRange offsets, RankedTensorType type) {
-  std::optional<TensorView> target = tensorView(view, offsets, type.getShape());
-  return target && target->unitOfTile == 1 && !target->slice ? target : std::nullopt;
+ResultOrWhy<TensorView> targetOf(Value view, ValueRange offsets, RankedTensorType type) {
+  ResultOrWhy<TensorView> target = tensorView(view, offsets, type.getShape());
+  if (target && target->unitOfTile != 1)
+    return Refusal{"the rows of the tile are not contiguous in the tensor"};
+  if (target && target->slice)
+    return Refusal{"the view is a slice, which copies to memory cannot bound"};
+  return target;
 }
+
+constexpr Optimisation kStores{"kgpu-tensor-stores", "stores through shared memory"};
 
 class Rewrite {
 public:
@@ -100,21 +106,31 @@ private:
     return isAccumulator ? storeShape(type, consumers, /*adds=*/false) : std::nullopt;
   }
 
-  /// Rewrites a tile.store or tile.add_store.
   template <typename Store> void rewrite(Store store) {
+    RemarkPlace place = store;
+    if (WhyNot why = rewriteOrWhyNot(store))
+      remarkRefused(place, kStores, *why);
+    else
+      remarkApplied(place, kStores, "the TMA writes whole lines while the next tile is computed");
+  }
+
+  /// Rewrites a tile.store or tile.add_store, or returns why it stays.
+  template <typename Store> WhyNot rewriteOrWhyNot(Store store) {
     constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
     if (!type || type.getRank() != 2)
-      return;
+      return "it stores no tile of two dimensions";
     std::optional<StoreShape> shape = adds ? std::nullopt : turnedShape(type, consumers);
     bool isTurned = shape && layoutOf(type) == wgmmaTurned(type.getShape(), consumers);
     if (!isTurned)
       shape = storeShape(type, consumers, adds, mostPanelBytes);
-    if (!shape || (!isTurned && layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers)))
-      return;
-    std::optional<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
+    if (!shape)
+      return whyNoPanels(adds);
+    if (!isTurned && layoutOf(type) != wgmmaAccumulator(type.getShape(), consumers))
+      return "the tile is not distributed over threads as the result of a product is";
+    ResultOrWhy<TensorView> target = targetOf(store.getView(), store.getOffsets(), type);
     if (!target)
-      return;
+      return target.why();
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
     SmallVector<int64_t> box(target->box.size(), 1);
     for (auto [dim, extent] : llvm::enumerate(target->box))
@@ -127,6 +143,12 @@ private:
     TensorStoreOp::create(builder, store.getLoc(), store.getValue(), target->argument, target->offsets, map, staging,
                           adds);
     store.erase();
+    return std::nullopt;
+  }
+
+  static std::string whyNoPanels(bool adds) {
+    return adds ? "it must add elements of float32, in rows of 128 bytes or multiples, and 64 rows for each warpgroup"
+                : "it must store elements of 16 bits, in rows of 32 bytes or multiples, and 64 rows for each warpgroup";
   }
 
   /// Returns the buffer for panels of this width. Tiles of all element types share it: a later store waits for earlier

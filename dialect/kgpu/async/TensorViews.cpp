@@ -10,24 +10,39 @@ namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kAlignment = 16, kMostDimensions = 5;
 
-bool hasSuitableFacts(tile::ViewType view) {
+/// Returns why no tensor map can describe any box of the kernel argument.
+WhyNot whyNoMap(tile::ViewType view) {
   tile::ViewFacts facts = view.getFacts();
-  return view.getUnit() >= 0 && facts.align % kAlignment == 0 &&
-         facts.divisible * view.getElementBytes() % kAlignment == 0 && facts.index == 32 &&
-         view.getRank() <= kMostDimensions;
+  if (view.getUnit() < 0)
+    return "no dimension of the tensor is known to have stride 1";
+  if (facts.align % kAlignment != 0)
+    return "the tensor's address is not known to be a multiple of 16 bytes";
+  if (facts.divisible * view.getElementBytes() % kAlignment != 0)
+    return "the tensor's strides are not known to be multiples of 16 bytes";
+  if (facts.index != 32)
+    return "the tensor's extents may exceed 32 bits";
+  if (view.getRank() > kMostDimensions)
+    return "the tensor has more than five dimensions";
+  return std::nullopt;
 }
+
+constexpr const char *kNoArgument = "the view is no part of a tensor argument of the kernel";
 } // namespace
 
-std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<int64_t> tile) {
+ResultOrWhy<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<int64_t> tile) {
   TensorView result;
   result.offsets.assign(offsets.begin(), offsets.end());
   result.box.assign(tile.begin(), tile.end());
-  if (tile.size() > 2 || llvm::is_contained(tile, 1))
-    return std::nullopt;
+  if (tile.size() > 2)
+    return Refusal{"the tile has more than two dimensions"};
+  if (llvm::is_contained(tile, 1))
+    return Refusal{"an extent of the tile is 1"};
   while (true) {
     if (auto slice = view.getDefiningOp<tile::SliceOp>()) {
-      if (result.slice || result.box[slice.getDimension()] == 1)
-        return std::nullopt;
+      if (result.slice)
+        return Refusal{"the view is a slice of a slice"};
+      if (result.box[slice.getDimension()] == 1)
+        return Refusal{"the view is a slice along a dimension of which the tile has one element"};
       result.slice = slice;
       result.slicedDim = slice.getDimension();
       view = slice.getView();
@@ -46,26 +61,34 @@ std::optional<TensorView> tensorView(Value view, ValueRange offsets, ArrayRef<in
   }
   result.argument = dyn_cast<BlockArgument>(view);
   auto type = cast<tile::ViewType>(view.getType());
-  if (!result.argument || !hasSuitableFacts(type) || result.box[type.getUnit()] == 1)
-    return std::nullopt;
+  if (!result.argument)
+    return Refusal{kNoArgument};
+  if (WhyNot why = whyNoMap(type))
+    return Refusal{*why};
+  if (result.box[type.getUnit()] == 1)
+    return Refusal{"the tile has one element along the dimension of stride 1"};
   result.unit = type.getUnit();
   if (result.slice && result.slicedDim == result.unit)
-    return std::nullopt;
+    return Refusal{"the view is a slice along the dimension of stride 1"};
   // Copies that begin elsewhere along this dimension are illegal instructions (measured on an H200).
   if (tile::divisorOf(result.offsets[result.unit]) * type.getElementBytes() % kAlignment != 0)
-    return std::nullopt;
+    return Refusal{"the tile is not known to begin at a multiple of 16 bytes in its row"};
   result.unitOfTile =
       llvm::count_if(ArrayRef<int64_t>(result.box).take_front(result.unit), [](int64_t extent) { return extent != 1; });
   return result;
 }
 
-static std::optional<TensorView> windowView(Value view, WindowAttr window, ArrayRef<int64_t> tile) {
+static ResultOrWhy<TensorView> windowView(Value view, WindowAttr window, ArrayRef<int64_t> tile) {
   TensorView result;
   auto type = cast<tile::ViewType>(view.getType());
   result.argument = dyn_cast<BlockArgument>(view);
   result.window = window;
-  if (!result.argument || !hasSuitableFacts(type) || type.getUnit() != type.getRank() - 1)
-    return std::nullopt;
+  if (!result.argument)
+    return Refusal{kNoArgument};
+  if (WhyNot why = whyNoMap(type))
+    return Refusal{*why};
+  if (type.getUnit() != type.getRank() - 1)
+    return Refusal{"the channels of the images are not contiguous"};
   result.box.assign(type.getRank(), 1);
   result.box.front() = tile[0];
   result.box.back() = tile[1];
@@ -74,10 +97,10 @@ static std::optional<TensorView> windowView(Value view, WindowAttr window, Array
   return result;
 }
 
-std::optional<TensorView> tensorView(tile::GatherOp gather) {
+ResultOrWhy<TensorView> tensorView(tile::GatherOp gather) {
   std::optional<tile::WindowGather> found = tile::windowGather(gather);
   if (!found)
-    return std::nullopt;
+    return Refusal{"the gather's indices are not those of a window that moves over images with contiguous channels"};
   SmallVector<int64_t> counts, strides, starts, steps, taps;
   for (const tile::WindowDimension &dim : found->dims) {
     counts.push_back(dim.count);
@@ -90,8 +113,8 @@ std::optional<TensorView> tensorView(tile::GatherOp gather) {
   return windowView(found->view, window, cast<RankedTensorType>(gather.getType()).getShape());
 }
 
-std::optional<TensorView> tensorView(Im2colLoadOp load) {
-  std::optional<TensorView> result =
+ResultOrWhy<TensorView> tensorView(Im2colLoadOp load) {
+  ResultOrWhy<TensorView> result =
       windowView(load.getView(), load.getWindow(), cast<RankedTensorType>(load.getType()).getShape());
   if (result) {
     result->offsets.assign(load.getOffsets().begin(), load.getOffsets().end());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/ir/Remarks.h"
 
 namespace kpkg::kgpu {
 /// A tile of one or two dimensions in a view, as a box in the kernel argument that the view is a part of.
@@ -18,11 +19,11 @@ struct TensorView {
   llvm::SmallVector<mlir::Value> taps; ///< offsets of a window, in taps
 };
 
-/// Returns nothing if a tensor map cannot describe the tile. The view must begin at a 16-byte boundary, and all its
+/// Returns a reason if a tensor map cannot describe the tile. The view must begin at a 16-byte boundary, and all its
 /// strides but the unit one must be multiples of 16 bytes. A box must begin at a multiple of 16 bytes along the unit
 /// dimension. Coordinates outside of the view must fit 32 bits.
-std::optional<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
+ResultOrWhy<TensorView> tensorView(mlir::Value view, mlir::ValueRange offsets, llvm::ArrayRef<int64_t> tile);
 /// The same for an im2col gather, whose offsets and taps are left empty, and for the load that replaces it.
-std::optional<TensorView> tensorView(tile::GatherOp gather);
-std::optional<TensorView> tensorView(Im2colLoadOp load);
+ResultOrWhy<TensorView> tensorView(tile::GatherOp gather);
+ResultOrWhy<TensorView> tensorView(Im2colLoadOp load);
 } // namespace kpkg::kgpu

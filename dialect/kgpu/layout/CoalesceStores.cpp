@@ -21,6 +21,7 @@
 // per tile: 3 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/layout/DotLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
@@ -54,10 +55,18 @@ unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {
   return ~0u;
 }
 
+constexpr Optimisation kVectors{"kgpu-coalesce-stores", "stores of whole vectors"};
+
 void coalesce(tile::StoreOp store, const Launch &launch) {
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+  if (!type)
+    return;
   int64_t longest = longestVector(store);
-  if (!type || longest == 1)
+  if (longest == 1 && isMmaSyncAccumulator(layoutOf(type)))
+    return remarkRefused(store, kVectors,
+                         "a thread stores one element at a time: the tensor's address and strides, or the tile's "
+                         "begin, are not known to suit vectors");
+  if (longest == 1)
     return;
   const Layout &from = layoutOf(type);
   int64_t unit = store.getView().getType().getUnit();
@@ -66,7 +75,7 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
   if (!isMmaSyncAccumulator(from) && !isTurned)
     return;
   if (2 * int64_t(from.vectorLength(unit, longest)) > longest)
-    return;
+    return; // threads hold long vectors already
   unsigned bytes = elementBytes(type.getElementType());
   SmallVector<unsigned> order = {static_cast<unsigned>(unit), static_cast<unsigned>(1 - unit)};
   Layout best = layout::coalesced(type.getShape(), bytes, {launch.lanes(), launch.spreadWarps(), launch.ctas()},
@@ -80,7 +89,9 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
     }
   }
   if (least == ~0u)
-    return;
+    return remarkRefused(store, kVectors, "threads cannot exchange the elements of the tile as that needs");
+  remarkApplied(store, kVectors,
+                "threads exchange elements first, and then store up to " + llvm::Twine(longest) + " at once");
   OpBuilder builder(store);
   store.getValueMutable().assign(
       CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, best), store.getValue()));
@@ -99,6 +110,7 @@ void fillSectors(tile::StoreOp store, const Launch &launch) {
                                  : std::nullopt;
   if (!to || !layout::planShuffles(from, *to, elementBytes(type.getElementType())))
     return;
+  remarkApplied(store, kVectors, "four threads exchange elements and store a sector of 32 bytes");
   OpBuilder builder(store);
   store.getValueMutable().assign(CvtLayoutOp::create(builder, store.getLoc(), withLayout(type, *to), store.getValue()));
 }

@@ -20,6 +20,7 @@
 // share the columns of a product. Then lanes of each warp have elements of their own.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -73,42 +74,59 @@ std::optional<Run> runOf(const Layout &layout, Part part, unsigned axis) {
   return run;
 }
 
-std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
+/// Returns the sum over an axis that each iteration adds to a carried value; null if there is none.
+tile::ReduceOp addedSum(scf::ForOp loop, unsigned number) {
+  auto step = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
+  if (!step || step->getBlock() != loop.getBody())
+    return {};
+  auto reduce = step.getRhs().getDefiningOp<tile::ReduceOp>();
+  if (!reduce)
+    reduce = step.getLhs().getDefiningOp<tile::ReduceOp>();
+  return reduce && reduce.getKind() == tile::ReduceKind::Sum ? reduce : tile::ReduceOp();
+}
+
+/// Finds the ops of an iteration that change a carried sum; the layouts of the result are not set yet.
+ResultOrWhy<CarriedSum> findStep(scf::ForOp loop, unsigned number, tile::ReduceOp reduce) {
   BlockArgument carried = loop.getRegionIterArg(number);
   auto isPart = [&](Value value) { return value.getParentBlock() == loop.getBody() && value.hasOneUse(); };
   auto step = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
-  if (!isa<RankedTensorType>(carried.getType()) || !isZero(loop.getInitArgs()[number]) || !carried.hasOneUse() ||
-      !step || !isPart(step))
-    return std::nullopt;
-  auto reduce = step.getRhs().getDefiningOp<tile::ReduceOp>();
-  Value before = step.getLhs();
-  if (!reduce) {
-    reduce = step.getLhs().getDefiningOp<tile::ReduceOp>();
-    before = step.getRhs();
-  }
-  if (!reduce || reduce.getKind() != tile::ReduceKind::Sum || !isPart(reduce))
-    return std::nullopt;
+  if (!isa<RankedTensorType>(carried.getType()) || !isZero(loop.getInitArgs()[number]))
+    return Refusal{"the sum does not begin at zero"};
+  if (!carried.hasOneUse() || !isPart(step) || !isPart(reduce))
+    return Refusal{"an iteration reads the sum for other purposes too"};
+  Value before = step.getRhs() == reduce.getResult() ? step.getLhs() : step.getRhs();
   CarriedSum sum{number, step, {}, {}, reduce, {}, false, layoutOf(reduce.getValue()), layoutOf(reduce.getValue()), {}};
   if (before != carried) {
     sum.scaling = before.getDefiningOp<arith::MulFOp>();
     if (!sum.scaling || !isPart(sum.scaling) || !llvm::is_contained(sum.scaling->getOperands(), carried))
-      return std::nullopt;
+      return Refusal{"an iteration does more with the sum than scale it and add to it"};
     sum.factor = sum.scaling.getLhs() == carried ? sum.scaling.getRhs() : sum.scaling.getLhs();
   }
+  return sum;
+}
+
+ResultOrWhy<CarriedSum> find(scf::ForOp loop, unsigned number, tile::ReduceOp reduce) {
+  ResultOrWhy<CarriedSum> found = findStep(loop, number, reduce);
+  if (!found)
+    return found;
+  CarriedSum sum = *found;
   auto type = cast<RankedTensorType>(reduce.getValue().getType());
   unsigned axis = reduce.getAxis();
   const Layout layout = layoutOf(type);
   ArrayRef<int64_t> shape = type.getShape();
   std::optional<Run> ofLanes = runOf(layout, Part::Lane, axis), ofWarps = runOf(layout, Part::Warp, axis);
-  if (!ofLanes || !ofWarps || ofLanes->count == 1 || layout.bitsAlong(Part::Block, axis) != 0)
-    return std::nullopt;
+  if (ofLanes && ofLanes->count == 1)
+    return Refusal{"no lanes of a warp share a row, so that they exchange nothing"};
+  const Refusal scattered{"threads do not hold adjacent parts of a row"};
+  if (!ofLanes || !ofWarps || layout.bitsAlong(Part::Block, axis) != 0)
+    return scattered;
   int64_t below = ofLanes->step, lanes = ofLanes->count, warps = ofWarps->count;
   sum.hasWarps = warps > 1;
   // Measured only with consumer warpgroups.
   if (sum.hasWarps && getLaunch(loop->getParentOfType<tile::KernelOp>()).consumers == 0)
-    return std::nullopt;
+    return Refusal{"several warps share a row, and no warpgroups compute the products"};
   if (shape[axis] % (below * lanes * warps) != 0 || (sum.hasWarps && ofWarps->step * warps != shape[axis]))
-    return std::nullopt;
+    return scattered;
   sum.split.assign(shape.begin(), shape.end());
   sum.split[axis] = shape[axis] / (below * lanes * warps);
   sum.split.insert(sum.split.begin() + axis + 1, {lanes, below});
@@ -117,11 +135,11 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
   llvm::Expected<Layout> apart = layout::reshape(layout, shape, sum.split);
   if (!apart) {
     llvm::consumeError(apart.takeError());
-    return std::nullopt;
+    return scattered;
   }
   std::optional<Layout> parts = withoutNeighbours(*apart, axis + 1 + sum.hasWarps);
   if (!parts)
-    return std::nullopt;
+    return scattered;
   SmallVector<int64_t> held(shape);
   held[axis] = warps * lanes;
   if (sum.hasWarps) {
@@ -131,7 +149,7 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
     llvm::Expected<Layout> joined = layout::reshape(*parts, separate, held);
     if (!joined) {
       llvm::consumeError(joined.takeError());
-      return std::nullopt;
+      return scattered;
     }
     parts = *joined;
   }
@@ -193,14 +211,25 @@ void defer(scf::ForOp loop, CarriedSum sum) {
   result.replaceAllUsesExcept(converted, whole);
 }
 
+constexpr Optimisation kDefer{"kgpu-defer-reductions", "sum exchanged after the loop"};
+
 struct DeferReductions final : impl::KgpuDeferReductionsBase<DeferReductions> {
   void runOnOperation() override {
     getOperation().walk([](scf::ForOp loop) {
       if (loop.getBody()->getOps<tile::DotOp>().empty())
         return;
-      for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number)
-        if (std::optional<CarriedSum> sum = find(loop, number))
-          defer(loop, *sum);
+      for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number) {
+        tile::ReduceOp reduce = addedSum(loop, number);
+        if (!reduce)
+          continue;
+        ResultOrWhy<CarriedSum> sum = find(loop, number, reduce);
+        if (!sum) {
+          remarkRefused(reduce, kDefer, sum.why());
+          continue;
+        }
+        remarkApplied(reduce, kDefer, "lanes exchange their parts once, after the loop");
+        defer(loop, *sum);
+      }
     });
   }
 };

@@ -60,23 +60,37 @@ Layout dotAccumulator(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, layo
   return builder.finish();
 }
 
-DotKind dotKind(tile::DotOp op, const TargetModel &target) {
+WhyNot whyNotMmaSync(tile::DotOp op, const TargetModel &target) {
   auto left = cast<mlir::RankedTensorType>(op.getLhs().getType());
   auto right = cast<mlir::RankedTensorType>(op.getRhs().getType());
   auto sum = cast<mlir::RankedTensorType>(op.getType());
   mlir::Type element = left.getElementType(), wide = sum.getElementType();
-  if (!target.hasMmaSync || sum.getRank() != 2 || right.getElementType() != element)
-    return DotKind::Fma;
+  if (!target.hasMmaSync)
+    return "the chip has no tensor cores that serve";
+  if (sum.getRank() != 2)
+    return "the product has a batch dimension";
+  if (right.getElementType() != element)
+    return "its operands have different element types";
   bool narrowFloat = (element.isF16() || element.isBF16()) && wide.isF32();
-  bool rounded = element.isF32() && wide.isF32() && op.getPrecision() == tile::DotPrecision::TF32;
+  bool isWord = element.isF32() && wide.isF32();
+  bool rounded = isWord && op.getPrecision() == tile::DotPrecision::TF32;
   bool float8 =
       target.hasMmaSyncFloat8 && mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element) && wide.isF32();
   bool integer = element.isInteger(8) && wide.isInteger(32);
+  if (isWord && !rounded)
+    return "it needs all bits of float32, and tensor cores round its operands to tf32";
   if (!narrowFloat && !float8 && !rounded && !integer)
-    return DotKind::Fma;
+    return "tensor cores do not multiply its element type";
   bool fits = sum.getDimSize(0) % 16 == 0 && sum.getDimSize(1) % 8 == 0 &&
               left.getDimSize(1) * elementBytes(element) % kMmaSyncDepthBytes == 0;
-  return fits ? DotKind::MmaSync : DotKind::Fma;
+  if (!fits)
+    return "its result must have multiples of 16 rows and 8 columns, and each of its sums a multiple of " +
+           std::to_string(kMmaSyncDepthBytes) + " bytes";
+  return std::nullopt;
+}
+
+DotKind dotKind(tile::DotOp op, const TargetModel &target) {
+  return whyNotMmaSync(op, target) ? DotKind::Fma : DotKind::MmaSync;
 }
 
 DotKind dotKind(tile::DotOp op) {

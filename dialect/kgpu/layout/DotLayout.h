@@ -3,6 +3,7 @@
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/kgpu/ir/MmaFragments.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Builders.h"
 
 namespace kpkg::kgpu {
@@ -17,6 +18,8 @@ enum class DotKind {
 DotKind dotKind(tile::DotOp op);
 /// Returns the instructions for `op` on this target, regardless of the launch; never Wgmma.
 DotKind dotKind(tile::DotOp op, const TargetModel &target);
+/// Returns why mma.sync cannot compute `op` on this target.
+WhyNot whyNotMmaSync(tile::DotOp op, const TargetModel &target);
 
 /// Returns the layout of an FMA accumulator: blocks of 4 rows by 16 bytes of columns per thread. So a thread reads a
 /// row of one operand and a column of the other from shared memory as vectors, and uses each several times. Eight

@@ -17,6 +17,7 @@
 // A sum matches if it starts at zero, every iteration adds to it, and all uses after the loop sum it over one axis. If
 // an FMA adds to the sum, its product becomes part of the addend.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/IR/Matchers.h"
 
@@ -55,18 +56,24 @@ std::optional<unsigned> summedAxis(Value result) {
   return axis;
 }
 
-std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
+ResultOrWhy<CarriedSum> find(scf::ForOp loop, unsigned number) {
   BlockArgument carried = loop.getRegionIterArg(number);
   auto type = dyn_cast<RankedTensorType>(carried.getType());
   std::optional<unsigned> axis = summedAxis(loop.getResult(number));
-  if (!type || !axis || !isa<FloatType>(type.getElementType()) || !isZero(loop.getInitArgs()[number]) ||
-      !carried.hasOneUse())
-    return std::nullopt;
+  if (!type || !axis)
+    return Refusal{"no sum over one axis alone reads what the loop carries"};
+  if (!isa<FloatType>(type.getElementType()))
+    return Refusal{"its elements are no floats"};
+  if (!isZero(loop.getInitArgs()[number]))
+    return Refusal{"it does not begin at zero"};
+  const Refusal notAdded{"an iteration does more with it than add to it"};
+  if (!carried.hasOneUse())
+    return notAdded;
   Operation *step = *carried.user_begin();
   bool adds = isa<arith::AddFOp>(step) || (isa<math::FmaOp>(step) && step->getOperand(2) == carried);
   if (!adds || step->getBlock() != loop.getBody() || !step->hasOneUse() ||
       loop.getYieldedValues()[number] != step->getResult(0))
-    return std::nullopt;
+    return notAdded;
   // Elements of different threads form a dimension of their own: registers along the axis lie above it.
   const Layout &layout = layoutOf(type);
   int64_t apart = 1;
@@ -74,19 +81,18 @@ std::optional<CarriedSum> find(scf::ForOp loop, unsigned number) {
     apart <<= llvm::popcount(layout.bitsAlong(part, *axis));
   int64_t extent = type.getShape()[*axis];
   if (apart >= extent || extent % apart != 0)
-    return std::nullopt;
+    return Refusal{"no thread holds several elements along the axis"};
   SmallVector<int64_t> shape(type.getShape()), split(shape);
   split[*axis] = apart;
   shape[*axis] = apart;
   split.insert(split.begin() + *axis, extent / apart);
   llvm::Expected<Layout> splitLayout = layout::reshape(layout, type.getShape(), split);
   if (!splitLayout) {
-    llvm::consumeError(splitLayout.takeError());
-    return std::nullopt;
+    return Refusal{llvm::toString(splitLayout.takeError())};
   }
   for (Part part : {Part::Lane, Part::Warp, Part::Block})
     if (splitLayout->bitsAlong(part, *axis) != 0)
-      return std::nullopt;
+      return Refusal{"the elements of a thread are not apart from those of others along the axis"};
   Layout sums = llvm::cantFail(layout::slice(*splitLayout, *axis)), single = layout::removeDim(sums, *axis);
   return CarriedSum{
       number,       step, *axis,  extent / apart,
@@ -141,12 +147,18 @@ void fold(scf::ForOp loop, const CarriedSum &sum) {
   }
 }
 
+constexpr Optimisation kFold{"kgpu-fold-reductions", "carried sum with fewer elements"};
+
 struct FoldReductions final : impl::KgpuFoldReductionsBase<FoldReductions> {
   void runOnOperation() override {
     getOperation().walk([](scf::ForOp loop) {
       for (unsigned number = 0; number < loop.getNumRegionIterArgs(); ++number)
-        if (std::optional<CarriedSum> sum = find(loop, number))
+        if (ResultOrWhy<CarriedSum> sum = find(loop, number)) {
+          remarkApplied(sum->step, kFold, "a thread sums " + llvm::Twine(sum->folded) + " elements in each iteration");
           fold(loop, *sum);
+        } else if (summedAxis(loop.getResult(number))) {
+          remarkRefused(loop, kFold, sum.why());
+        }
     });
   }
 };

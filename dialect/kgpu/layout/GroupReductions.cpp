@@ -9,6 +9,7 @@
 // On entry: every tile has a layout.
 // On exit: only the order of ops without effects has changed.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -42,6 +43,8 @@ bool bringUp(tile::ReduceOp op, tile::ReduceOp leader, Operation *&last) {
   return true;
 }
 
+constexpr Optimisation kGroup{"kgpu-group-reductions", "reductions that share an exchange"};
+
 struct GroupReductions final : impl::KgpuGroupReductionsBase<GroupReductions> {
   void runOnOperation() override {
     getOperation().walk([](Block *block) {
@@ -53,9 +56,14 @@ struct GroupReductions final : impl::KgpuGroupReductionsBase<GroupReductions> {
         tile::ReduceOp leader = waiting.front();
         Operation *last = leader;
         SmallVector<tile::ReduceOp> rest;
-        for (tile::ReduceOp op : llvm::drop_begin(waiting))
-          if (!bringUp(op, leader, last))
-            rest.push_back(op);
+        for (tile::ReduceOp op : llvm::drop_begin(waiting)) {
+          if (bringUp(op, leader, last)) {
+            remarkApplied(op, kGroup, "warps meet once for this reduction and an earlier one");
+            continue;
+          }
+          remarkRefused(op, kGroup, "its tile depends on an earlier reduction, or on a load or store between them");
+          rest.push_back(op);
+        }
         waiting = std::move(rest);
       }
     });

@@ -10,6 +10,7 @@
 // On exit: the axis of every tile.scan lies on registers and lanes. Warps share the other dimensions. If these are too
 // small, warps repeat each other's work, which costs less than a second exchange.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Builders.h"
 
@@ -25,6 +26,8 @@ namespace {
 using layout::Layout;
 using layout::Part;
 
+constexpr Optimisation kScans{"kgpu-localise-scans", "scan within warps"};
+
 LogicalResult localise(tile::ScanOp op) {
   const Layout wide = layoutOf(op.getInputs().front());
   auto type = cast<RankedTensorType>(op.getInputs().front().getType());
@@ -36,6 +39,7 @@ LogicalResult localise(tile::ScanOp op) {
                                   << wide.blocks() << " blocks of a cluster";
   if (failed(checkHeld(op.getOutputs().front(), local)))
     return failure();
+  remarkApplied(op, kScans, "warps exchange elements once, so that each has whole rows of the scan");
   OpBuilder builder(op);
   Location loc = op.getLoc();
   for (OpOperand &input : op->getOpOperands())

@@ -27,8 +27,9 @@
 //
 // On entry: every tile has a layout.
 // On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, where
-// pays() expects a gain.
+// whyNotWorthwhile() expects a gain.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -147,14 +148,19 @@ std::optional<Pair> findPair(tile::ReduceOp outer) {
 ///    hides the exchange.
 ///  * Squares need counts and differences of their own. For elements of 16 bits loads are too fast to hide that, and
 ///    within a CTA a barrier is faster.
-bool pays(const Pair &pair) {
+WhyNot whyNotWorthwhile(const Pair &pair) {
   tile::ReduceOp outer = pair.outer, inner = pair.inner;
   if (!pair.isSquare() && pair.root->hasOneUse())
-    return true;
+    return std::nullopt;
   bool isAcrossCtas = layoutOf(outer.getValue()).bitsAlong(layout::Part::Block, outer.getAxis()) != 0;
   bool isWidened = inner.getValue().getDefiningOp<arith::ExtFOp>() != nullptr;
-  return isAcrossCtas &&
-         (pair.isSquare() ? !isWidened : getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent);
+  if (!isAcrossCtas)
+    return "one block holds the row, and an exchange within it costs less than sums of each warp";
+  if (pair.isSquare() && isWidened)
+    return "elements of 16 bits load too fast to hide sums of each warp";
+  if (!pair.isSquare() && !getLaunch(outer->getParentOfType<tile::KernelOp>()).persistent)
+    return "the exponentials, which others use too, would be computed twice";
+  return std::nullopt;
 }
 
 /// Moves `value` and the ops that it needs before `place`; returns false if that is impossible.
@@ -288,21 +294,33 @@ private:
   layout::Layout gather;
 };
 
+constexpr Optimisation kMerging{"kgpu-merge-reductions", "dependent reductions as one"};
+
 struct MergeReductions final : impl::KgpuMergeReductionsBase<MergeReductions> {
   void runOnOperation() override {
     SmallVector<tile::ReduceOp> all;
     getOperation().walk([&](tile::ReduceOp op) { all.push_back(op); });
     for (tile::ReduceOp outer : all) {
       std::optional<Pair> pair = findPair(outer);
-      if (!pair || !pays(*pair) || layoutOf(pair->inner.getValue()) != layoutOf(outer.getValue()))
+      if (!pair)
         continue;
+      WhyNot why = layoutOf(pair->inner.getValue()) == layoutOf(outer.getValue())
+                       ? whyNotWorthwhile(*pair)
+                       : WhyNot("threads hold other elements of its tile than of the reduction before");
+      if (why) {
+        remarkRefused(outer, kMerging, *why);
+        continue;
+      }
       llvm::Expected<layout::Layout> gather = gatherLayout(layoutOf(outer.getValue()), outer.getAxis());
       if (!gather) { // the expansion of the reductions reports the error
         llvm::consumeError(gather.takeError());
         continue;
       }
-      if (pair->inside && !bringBefore(pair->inside, pair->inner))
+      if (pair->inside && !bringBefore(pair->inside, pair->inner)) {
+        remarkRefused(outer, kMerging, "which elements count depends on the reduction before");
         continue;
+      }
+      remarkApplied(outer, kMerging, "this reduction and the one that it depends on share an exchange between warps");
       Merging(std::move(*pair), std::move(*gather)).run();
     }
   }

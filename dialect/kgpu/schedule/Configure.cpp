@@ -10,6 +10,7 @@
 // A candidate that does not exist is an error. Candidates.cpp lists the candidates, and explains them.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/schedule/LaunchRemarks.h"
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUCONFIGURE
@@ -31,14 +32,21 @@ struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
       kernel.emitError() << "has no attribute '" << tile::kTargetAttribute << "'";
       return signalPassFailure();
     }
-    if (kernel->hasAttr(kLaunchAttribute))
-      return;
+    if (!kernel->hasAttr(kLaunchAttribute) && failed(chooseLaunch(kernel)))
+      return signalPassFailure();
+    if (getContext().getRemarkEngine())
+      remarkOnLaunch(kernel);
+  }
+
+private:
+  llvm::LogicalResult chooseLaunch(tile::KernelOp kernel) {
     llvm::SmallVector<Launch> all = candidates(kernel, targetOf(kernel));
     if (candidate >= all.size()) {
       kernel.emitError() << "has " << all.size() << " candidates for its launch, no number " << candidate.getValue();
-      return signalPassFailure();
+      return llvm::failure();
     }
     setLaunch(kernel, all[candidate]);
+    return llvm::success();
   }
 };
 } // namespace

@@ -40,7 +40,7 @@ std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *
 }
 } // namespace
 
-bool hoistLoads(tile::KernelOp kernel) {
+bool hoistLoads(tile::KernelOp kernel, LoadReport report) {
   bool passedOne = false;
   Operation *anchor = nullptr;
   Block &body = kernel.getBody().front();
@@ -49,11 +49,16 @@ bool hoistLoads(tile::KernelOp kernel) {
       anchor = load;
       continue;
     }
-    std::optional<SmallVector<Operation *>> address;
-    if (!cast<tile::ViewType>(load.getView().getType()).getIsMut())
-      address = addressOf(load, anchor);
-    if (!address)
+    if (cast<tile::ViewType>(load.getView().getType()).getIsMut()) {
+      report(load, "the kernel may write to the tensor");
       continue;
+    }
+    std::optional<SmallVector<Operation *>> address = addressOf(load, anchor);
+    if (!address) {
+      report(load, "its place depends on what the kernel computes");
+      continue;
+    }
+    report(load, std::nullopt);
     passedOne |= std::any_of(std::next(anchor->getIterator()), load->getIterator(), threadsWaitAt);
     address->push_back(load);
     for (Operation *op : *address) {
@@ -65,11 +70,23 @@ bool hoistLoads(tile::KernelOp kernel) {
 }
 
 namespace {
+constexpr Optimisation kEarly{"kgpu-hoist-loads", "load before the kernel waits"};
+
 struct KgpuHoistLoads final : impl::KgpuHoistLoadsBase<KgpuHoistLoads> {
   using KgpuHoistLoadsBase::KgpuHoistLoadsBase;
   void runOnOperation() override {
-    if (getLaunch(getOperation()).earlyLoads)
-      hoistLoads(getOperation());
+    tile::KernelOp kernel = getOperation();
+    if (getLaunch(kernel).earlyLoads) {
+      hoistLoads(kernel, [](tile::LoadOp load, const WhyNot &why) {
+        if (why)
+          remarkRefused(load, kEarly, *why);
+        else
+          remarkApplied(load, kEarly, "it is issued together with the first load");
+      });
+    } else if (getContext().getRemarkEngine()) {
+      if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); hoistLoads(*copy))
+        remarkRefused(kernel, kEarly, "this launch leaves no registers for loads that are issued early");
+    }
   }
 };
 } // namespace

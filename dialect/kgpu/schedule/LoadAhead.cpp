@@ -21,22 +21,35 @@ static int64_t mostTogether(tile::LoadOp load) {
   return std::min({16 / bytes, facts.align / bytes, facts.divisible});
 }
 
-bool isForRing(tile::LoadOp load) {
+constexpr const char *kNoVectors =
+    "the tensor's address, strides or dimension of stride 1 are not known to permit copies of four bytes";
+
+static WhyNot whyNotForRing(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   tile::ViewType view = load.getView().getType();
-  if (!type || view.getUnit() < 0 || mostTogether(load) * view.getElementBytes() < 4)
-    return false;
+  if (!type)
+    return "it loads a single element";
+  if (view.getUnit() < 0 || mostTogether(load) * view.getElementBytes() < 4)
+    return kNoVectors;
   bool isRow = type.getRank() == 0 || type.getNumElements() == type.getShape().back();
-  return type.getNumElements() * view.getElementBytes() >= (isRow ? kLeastBytesOfRow : kLeastBytesOfRows);
+  int64_t bytes = type.getNumElements() * view.getElementBytes();
+  int64_t least = isRow ? kLeastBytesOfRow : kLeastBytesOfRows;
+  if (bytes < least)
+    return "its tile has " + std::to_string(bytes) + " bytes, and fewer than " + std::to_string(least) +
+           " do not pay for shared memory";
+  return std::nullopt;
 }
 
-bool canFetch(tile::LoadOp load) {
-  if (!isForRing(load))
-    return false;
+bool isForRing(tile::LoadOp load) { return !whyNotForRing(load); }
+
+WhyNot whyNotFetched(tile::LoadOp load) {
+  if (WhyNot why = whyNotForRing(load))
+    return why;
   tile::ViewType view = load.getView().getType();
   int64_t together = std::min(mostTogether(load), tile::divisorOf(load.getOffsets()[view.getUnit()]));
-  return together >= 1 &&
-         layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
+  bool hasVectors =
+      together >= 1 && layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
+  return hasVectors ? WhyNot() : kNoVectors;
 }
 
 SharedType slotFor(tile::LoadOp load, unsigned threads) {
@@ -53,20 +66,23 @@ static bool isOnlyCounter(scf::ForOp loop, Operation *op, const CarriedCounters 
   });
 }
 
-std::optional<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters) {
-  if (!isa<RankedTensorType>(load.getResult().getType()) || cast<tile::ViewType>(load.getView().getType()).getIsMut())
-    return std::nullopt;
+ResultOrWhy<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters) {
+  if (!isa<RankedTensorType>(load.getResult().getType()))
+    return Refusal{"it loads a single element"};
+  if (cast<tile::ViewType>(load.getView().getType()).getIsMut())
+    return Refusal{"the kernel may write to the tensor"};
+  const Refusal dependent{"its place depends on more than the loop's counter"};
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
   if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
-    return std::nullopt;
+    return dependent;
   for (Operation *op : slice)
     if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op, counters) ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
-      return std::nullopt;
+      return dependent;
   if (!isOnlyCounter(loop, load, counters))
-    return std::nullopt;
+    return dependent;
   return LoadAhead{loop, load, SmallVector<Operation *>(slice.begin(), slice.end())};
 }
 

@@ -55,15 +55,23 @@ void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
                   TypeAttr::get(load.getType()), inside);
 }
 
-bool prefetchIn(scf::ForOp loop, bool hasRings) {
+bool prefetchIn(scf::ForOp loop, bool hasRings, LoadReport report) {
   if (loop.getBody()->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
     return false;
   SmallVector<LoadAhead> aheads;
-  for (auto load : loop.getBody()->getOps<tile::LoadOp>())
-    if (std::optional<LoadAhead> ahead = LoadAhead::find(loop, load); ahead && ahead->followsCounter())
+  for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
+    if (hasRings && isForRing(load))
+      continue; // kgpu-ring-loads reports on it
+    ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load);
+    if (!ahead) {
+      report(load, ahead.why());
+    } else if (!ahead->followsCounter()) {
+      report(load, "every iteration loads the same");
+    } else {
+      report(load, std::nullopt);
       aheads.push_back(std::move(*ahead));
-  if (hasRings)
-    llvm::erase_if(aheads, [](const LoadAhead &ahead) { return isForRing(ahead.load); });
+    }
+  }
   if (aheads.empty())
     return false;
   OpBuilder before(loop);
@@ -87,22 +95,34 @@ bool prefetchIn(scf::ForOp loop, bool hasRings) {
 }
 } // namespace
 
-bool prefetchLoads(tile::KernelOp kernel, bool hasRings) {
+bool prefetchLoads(tile::KernelOp kernel, bool hasRings, LoadReport report) {
   SmallVector<scf::ForOp> loops;
   kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   bool changed = false;
   for (scf::ForOp loop : loops)
-    changed |= prefetchIn(loop, hasRings);
+    changed |= prefetchIn(loop, hasRings, report);
   return changed;
 }
 
 namespace {
+constexpr Optimisation kPrefetch{"kgpu-prefetch-loads", "load one iteration ahead in registers"};
+
 struct KgpuPrefetchLoads final : impl::KgpuPrefetchLoadsBase<KgpuPrefetchLoads> {
   using KgpuPrefetchLoadsBase::KgpuPrefetchLoadsBase;
   void runOnOperation() override {
-    Launch launch = getLaunch(getOperation());
-    if (launch.prefetch)
-      prefetchLoads(getOperation(), launch.stages != 0);
+    tile::KernelOp kernel = getOperation();
+    Launch launch = getLaunch(kernel);
+    if (launch.prefetch) {
+      prefetchLoads(kernel, launch.stages != 0, [](tile::LoadOp load, const WhyNot &why) {
+        if (why)
+          remarkRefused(load, kPrefetch, *why);
+        else
+          remarkApplied(load, kPrefetch, "it is in flight while an iteration computes");
+      });
+    } else if (getContext().getRemarkEngine()) {
+      if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); prefetchLoads(*copy, launch.stages != 0))
+        remarkRefused(kernel, kPrefetch, "this launch leaves no registers for loads in flight");
+    }
   }
 };
 } // namespace

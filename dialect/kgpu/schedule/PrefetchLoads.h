@@ -1,10 +1,11 @@
 // Issues loads of a loop one iteration ahead.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/schedule/HoistLoads.h"
 
 namespace kpkg::kgpu {
 /// Moves loads one iteration ahead where their addresses depend only on the loop's counter. If the kernel has rings,
-/// loads that suit a ring stay. Returns whether any load was moved.
-bool prefetchLoads(tile::KernelOp kernel, bool hasRings = false);
+/// loads that suit a ring stay. Returns whether any load was moved. `report` receives the loads of loops.
+bool prefetchLoads(
+    tile::KernelOp kernel, bool hasRings = false, LoadReport report = [](tile::LoadOp, const WhyNot &) {});
 } // namespace kpkg::kgpu

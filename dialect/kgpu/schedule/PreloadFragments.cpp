@@ -28,6 +28,7 @@
 // free. The last iteration preloads undefined values, which are not used.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
+#include "dialect/kgpu/ir/Remarks.h"
 
 using namespace mlir;
 
@@ -40,8 +41,8 @@ class Rotation {
 public:
   explicit Rotation(scf::ForOp loop) : loop(loop) {}
 
-  /// Finds the parts of a ring's loop. Returns false if the loop has no ring, or its first product has other operands.
-  bool find() {
+  /// Finds the parts of a ring's loop. Returns why there is none, or why its first product has other operands.
+  WhyNot whyNot() {
     for (Operation &op : *loop.getBody()) {
       if (auto found = dyn_cast<AsyncWaitOp>(op); found && !barrier)
         wait = found;
@@ -57,8 +58,10 @@ public:
       if (auto store = dyn_cast<LocalStoreOp>(op); store && store.getAhead())
         stores.push_back(store);
     }
-    if (!barrier || !first)
-      return false;
+    if (!first)
+      return "it has no product";
+    if (!barrier)
+      return "its operands are not copied ahead";
     for (Value operand : {first.getLhs(), first.getRhs()}) {
       auto load = operand.getDefiningOp<LocalLoadOp>();
       auto slot = load ? load.getBuffer().getDefiningOp<SlotOp>() : SlotOp();
@@ -66,10 +69,10 @@ public:
       // A barrier after the read is not the one that waits for the slot.
       if (!index || index.getOwner() != loop.getBody() || index == loop.getInductionVar() ||
           !barrier->isBeforeInBlock(load) || !operand.hasOneUse())
-        return false;
+        return "an operand of its first product is not copied ahead, or several products read it";
       loads.push_back(load);
     }
-    return true;
+    return std::nullopt;
   }
 
   void run() {
@@ -133,13 +136,23 @@ private:
   SmallVector<LocalLoadOp, 2> loads;
 };
 
+constexpr Optimisation kPreload{"kgpu-preload-fragments", "operands of the next iteration read early"};
+
 struct PreloadFragments final : impl::KgpuPreloadFragmentsBase<PreloadFragments> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
-      if (Rotation rotation(loop); rotation.find())
-        rotation.run();
+    for (scf::ForOp loop : loops) {
+      if (loop.getBody()->getOps<MmaOp>().empty())
+        continue;
+      Rotation rotation(loop);
+      if (WhyNot why = rotation.whyNot()) {
+        remarkRefused(loop, kPreload, *why);
+        continue;
+      }
+      remarkApplied(loop, kPreload, "they are read from shared memory while tensor cores are busy");
+      rotation.run();
+    }
   }
 };
 } // namespace

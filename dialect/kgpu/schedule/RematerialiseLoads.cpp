@@ -27,6 +27,7 @@
 // enough, tiles that are loaded before the loop are also fetched to shared memory, and read from there likewise.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Partial.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 
 using namespace mlir;
@@ -55,14 +56,25 @@ public:
   Rematerialisation(scf::ForOp loop, const Launch &launch, const TargetModel &target)
       : loop(loop), launch(launch), target(target) {}
 
-  void run() {
+  /// Finds what a thread holds across a wait, or returns why it needs not read that again.
+  WhyNot whyNot() {
     for (Operation &op : *loop.getBody())
       if (waitsForWarps(op))
         wait = &op;
     bool carries =
         llvm::any_of(loop.getRegionIterArgs(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
-    if (!wait || !carries || !findHeld() || needed(/*rematerialises=*/false) <= available())
-      return;
+    if (!wait)
+      return "no reduction waits for other warps";
+    if (!carries)
+      return "the loop carries no tile, so that registers suffice";
+    if (!findHeld())
+      return "nothing that is loaded is used after the last wait for other warps";
+    if (unsigned count = needed(/*rematerialises=*/false); count <= available())
+      return "a thread has " + std::to_string(available()) + " registers, and needs about " + std::to_string(count);
+    return std::nullopt;
+  }
+
+  void run() {
     if (needed(/*rematerialises=*/true) > available() && park()) {
       held.clear();
       later.clear();
@@ -162,7 +174,8 @@ private:
       way.push_back(op);
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
         bool isRead = !cast<tile::ViewType>(load.getView().getType()).getIsMut();
-        return isRead && canFetch(load) ? SmallVector<Operation *>(llvm::reverse(way)) : SmallVector<Operation *>();
+        return isRead && !whyNotFetched(load) ? SmallVector<Operation *>(llvm::reverse(way))
+                                              : SmallVector<Operation *>();
       }
       if (!isRepeated(op) || op->getNumOperands() != 1)
         break;
@@ -240,12 +253,19 @@ private:
   Value last;
 };
 
+constexpr Optimisation kAgain{"kgpu-rematerialise-loads", "registers saved by reading data again"};
+
 struct RematerialiseLoads final : impl::KgpuRematerialiseLoadsBase<RematerialiseLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     kernel.walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<FetchedOp>().empty())
-        Rematerialisation(loop, getLaunch(kernel), targetOf(kernel)).run();
+      if (loop.getBody()->getOps<FetchedOp>().empty())
+        return;
+      Rematerialisation rematerialisation(loop, getLaunch(kernel), targetOf(kernel));
+      if (WhyNot why = rematerialisation.whyNot())
+        return remarkRefused(loop, kAgain, *why);
+      remarkApplied(loop, kAgain, "threads read it again after they have waited for other warps");
+      rematerialisation.run();
     });
   }
 };

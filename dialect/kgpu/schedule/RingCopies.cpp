@@ -29,6 +29,7 @@
 // enough.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
+#include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -43,21 +44,26 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
+constexpr Optimisation kRing{"kgpu-ring-copies", "operand copied ahead"};
+
 /// A gather of rows whose coordinates depend only on counters, so that it can be issued for another iteration.
 struct GatherAhead {
   tile::GatherOp gather;
   SmallVector<Operation *> address; ///< ops of the loop that compute the coordinates, in order
 
-  static std::optional<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather, const CarriedCounters &counters) {
+  static ResultOrWhy<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather, const CarriedCounters &counters) {
     std::optional<tile::RowGather> rows = tile::rowGather(gather);
     tile::ViewType view = gather.getView().getType();
-    if (!rows || view.getIsMut() || int64_t(rows->along) != view.getUnit())
-      return std::nullopt;
+    if (!rows || int64_t(rows->along) != view.getUnit())
+      return Refusal{"the gather reads no contiguous rows of the tensor"};
+    if (view.getIsMut())
+      return Refusal{"the kernel may write to the tensor"};
+    const Refusal dependent{"the gathered places depend on more than the loop's counter"};
     SetVector<Operation *> slice;
     BackwardSliceOptions options;
     options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
     if (failed(getBackwardSlice(gather.getOperation(), &slice, options)))
-      return std::nullopt;
+      return dependent;
     auto follows = [&](Operation *op) {
       return llvm::all_of(op->getOperands(), [&](Value operand) {
         auto argument = dyn_cast<BlockArgument>(operand);
@@ -67,9 +73,10 @@ struct GatherAhead {
     };
     for (Operation *op : slice) // layout conversions would be repeated, each with an exchange
       if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
-        return std::nullopt;
-    return follows(gather) ? std::optional(GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())})
-                           : std::nullopt;
+        return dependent;
+    if (!follows(gather))
+      return dependent;
+    return GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())};
   }
 
   /// Clones the computation of the coordinates for counters that `mapping` maps.
@@ -147,14 +154,17 @@ public:
           llvm::all_of(buffer->getUsers(), [&](Operation *user) { return user == store || isa<LocalLoadOp>(user); });
       if (!isPlain)
         continue;
-      SharedType place = buffer.getResult().getType();
-      if (std::optional<LoadAhead> ahead = load ? LoadAhead::find(loop, load, &counters) : std::nullopt)
-        copies.push_back({*ahead, std::nullopt, store, buffer, canCopyAsync(load, place, target), {}});
-      if (std::optional<GatherAhead> ahead = gather ? GatherAhead::find(loop, gather, counters) : std::nullopt)
-        copies.push_back({std::nullopt, *ahead, store, buffer, canCopyAsync(gather, place, target), {}});
+      if (load)
+        findLoad(load, store, buffer, target);
+      else
+        findGather(gather, store, buffer, target);
     }
     if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
       stages = std::min(stages, 2u);
+    for (Copy &copy : copies)
+      remarkApplied(copy.source(), kRing,
+                    counted(stages - 1, "iteration") + " ahead" +
+                        (copy.isAsync ? "" : ", through registers, since no four bytes of it can be copied at once"));
     return !copies.empty();
   }
 
@@ -217,6 +227,21 @@ public:
   }
 
 private:
+  void findLoad(tile::LoadOp load, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
+    ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load, &counters);
+    if (!ahead)
+      return remarkRefused(load, kRing, ahead.why());
+    bool isAsync = canCopyAsync(load, buffer.getResult().getType(), target);
+    copies.push_back({*ahead, std::nullopt, store, buffer, isAsync, {}});
+  }
+  void findGather(tile::GatherOp gather, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
+    ResultOrWhy<GatherAhead> ahead = GatherAhead::find(loop, gather, counters);
+    if (!ahead)
+      return remarkRefused(gather, kRing, ahead.why());
+    bool isAsync = canCopyAsync(gather, buffer.getResult().getType(), target);
+    copies.push_back({std::nullopt, *ahead, store, buffer, isAsync, {}});
+  }
+
   Value constant(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
@@ -303,10 +328,14 @@ struct RingCopies final : impl::KgpuRingCopiesBase<RingCopies> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     unsigned stages = getLaunch(kernel).stages;
-    if (stages < 2)
-      return;
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    if (stages < 2) {
+      for (scf::ForOp loop : loops)
+        if (!loop.getBody()->getOps<MmaOp>().empty())
+          remarkRefused(loop, kRing, "this launch keeps the operands of one iteration in shared memory at a time");
+      return;
+    }
     for (scf::ForOp loop : loops)
       if (Pipelining pipelining(loop, stages); pipelining.find(targetOf(kernel)))
         pipelining.run();

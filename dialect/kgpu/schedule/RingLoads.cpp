@@ -27,6 +27,7 @@
 // No thread waits for another one: the thread that has read a slot fills it again.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/CarryingLoop.h"
+#include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/schedule/LoadAhead.h"
 
 using namespace mlir;
@@ -36,6 +37,8 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
+constexpr Optimisation kRing{"kgpu-ring-loads", "loads of later iterations in flight"};
+
 struct Fetch {
   LoadAhead ahead;
   Value ring;
@@ -48,9 +51,15 @@ public:
 
   bool find() {
     for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
-      std::optional<LoadAhead> ahead = LoadAhead::find(loop, load);
-      if (!ahead || !ahead->followsCounter() || !canFetch(load))
+      ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load);
+      WhyNot why = !ahead                     ? ahead.why()
+                   : !ahead->followsCounter() ? WhyNot("every iteration loads the same")
+                                              : whyNotFetched(load);
+      if (why) {
+        remarkRefused(load, kRing, *why);
         continue;
+      }
+      remarkApplied(load, kRing, "through shared memory, " + counted(launch.stages, "iteration") + " ahead");
       fetches.push_back({std::move(*ahead), {}, slotFor(load, launch.threads)});
     }
     return !fetches.empty();
@@ -132,13 +141,28 @@ private:
   SmallVector<Fetch> fetches;
 };
 
+/// Returns why no load of the kernel's loops is copied ahead.
+WhyNot whyNoRings(tile::KernelOp kernel, const Launch &launch) {
+  if (!targetOf(kernel).hasAsyncCopy)
+    return "the chip has no asynchronous copies to shared memory";
+  if (launch.stages == 0)
+    return "this launch has no stages; `@schedule(stages=)` beside `warps`, `occupancy` or `cluster` asks for them";
+  return std::nullopt;
+}
+
 struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     Launch launch = getLaunch(kernel);
     bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (launch.stages == 0 || hasProducts || !targetOf(kernel).hasAsyncCopy)
+    if (hasProducts)
       return;
+    if (WhyNot why = whyNoRings(kernel, launch)) {
+      for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
+        if (!loop.getBody()->getOps<tile::LoadOp>().empty())
+          remarkRefused(loop, kRing, *why);
+      return;
+    }
     for (auto loop : llvm::make_early_inc_range(kernel.getBody().front().getOps<scf::ForOp>()))
       if (Pipelining pipelining(loop, launch); pipelining.find())
         pipelining.run();

@@ -21,6 +21,7 @@
 //     %m, %p from %t; %n = 2 * %p + kgpu.cluster_rank ... }
 // The last tiles may lie outside of the output. Stores that would then write elsewhere are guarded by an scf.if.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/schedule/ClusterTiles.h"
 #include "dialect/kgpu/schedule/UnevenTiles.h"
 
@@ -36,6 +37,8 @@ constexpr int64_t kGroupRows = 16;
 /// Rows of a group if columns decide how often a loop runs. Tiles of a group are then at different positions along the
 /// rows, and all of the group's rows stay in the cache.
 constexpr int64_t kUnevenGroupRows = 4;
+
+constexpr Optimisation kOrder{"kgpu-schedule-tiles", "order of tiles"};
 
 class Schedule {
 public:
@@ -53,10 +56,13 @@ public:
       total = arith::MulIOp::create(builder, loc, total, counts.back());
     }
     bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (shared)
+    if (shared) {
+      remarkApplied(op, kOrder, "the blocks of a cluster take adjacent tiles");
       return takeTogether(counts, total);
+    }
     if (std::optional<unsigned> uneven = isProduct ? unevenCoordinate(op) : std::nullopt;
         uneven && *uneven + 2 >= counts.size()) {
+      remarkApplied(op, kOrder, "by the number of iterations of a tile, so that all blocks take equally long");
       UnevenSchedule schedule =
           isDynamic ? orderUneven(builder, op, *uneven, counts, total) : scheduleUneven(builder, op, *uneven, counts);
       return moveInto(schedule.loop, schedule.coordinates);
@@ -64,9 +70,16 @@ public:
     if (isUneven(op.getCoordinates().back()))
       groupRows = kUnevenGroupRows;
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
-    auto [loop, number] =
-        !isDynamic && isUneven(op.getCoordinates()) ? thereAndBack(first, step, total) : inTurn(first, step, total);
-    moveInto(loop, isProduct && counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts));
+    bool turns = !isDynamic && isUneven(op.getCoordinates()), hasGroups = isProduct && counts.size() >= 2;
+    if (turns)
+      remarkApplied(op, kOrder, "each block takes tiles from the first to the last and back, since some take longer");
+    if (hasGroups)
+      remarkApplied(op, kOrder,
+                    "tiles of " + llvm::Twine(groupRows) +
+                        " rows follow each other, and share operands in "
+                        "the L2 cache");
+    auto [loop, number] = turns ? thereAndBack(first, step, total) : inTurn(first, step, total);
+    moveInto(loop, hasGroups ? grouped(number, counts) : rowMajor(number, counts));
   }
 
 private:

@@ -1,6 +1,19 @@
 // Checks that the TMA copies only boxes that begin at multiples of 16 bytes along the dimension of stride 1. Elsewhere
 // the copy is an illegal instruction, so products of such operands use mma.sync.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a '--remarks-filter=kgpu-configure' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] product by warpgroups | Category:kgpu-configure | Function=fours | Remark="by 1 warpgroup, while another warp copies operands ahead"
+// REMARK-DAG: [Missed] operands shared by a cluster | Category:kgpu-configure | Function=fours | Reason="`@schedule(cluster=2)` would ask for it"
+// REMARK-DAG: [Missed] dynamic tile scheduler | Category:kgpu-configure | Function=fours | Reason="`@schedule(dynamic=1)` would ask for it"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=fours | Remark="blocks start before the kernel before has ended, and wait for it"
+// REMARK-DAG: [Passed] product by warpgroups | Category:kgpu-configure | Function=pages | Remark="by 1 warpgroup, while another warp copies operands ahead"
+// REMARK-DAG: [Missed] operands shared by a cluster | Category:kgpu-configure | Function=pages | Reason="`@schedule(cluster=2)` would ask for it"
+// REMARK-DAG: [Missed] dynamic tile scheduler | Category:kgpu-configure | Function=pages | Reason="`@schedule(dynamic=1)` would ask for it"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=pages | Remark="blocks start before the kernel before has ended, and wait for it"
+// REMARK-DAG: [Missed] product by warpgroups | Category:kgpu-configure | Function=anywhere | Reason="the left operand cannot be copied ahead: the tile is not known to begin at a multiple of 16 bytes in its row"
+// REMARK-DAG: [Passed] product by tensor cores | Category:kgpu-configure | Function=anywhere | Remark="each warp multiplies operands in its registers (mma.sync)"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=anywhere | Remark="blocks start before the kernel before has ended, and wait for it"
 
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>

@@ -3,6 +3,13 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=ALONE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a '--remarks-filter=kgpu-ring-loads|kgpu-configure' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] persistent blocks | Category:kgpu-configure | Function=long_rows | Remark="as many blocks as fit the chip, and each takes a tile after another"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=long_rows | Remark="blocks start before the kernel before has ended, and wait for it"
+// REMARK-DAG: [Passed] loads of later iterations in flight | Category:kgpu-ring-loads | Function=long_rows | Remark="through shared memory, 1 iteration ahead"
+// REMARK-DAG: [Missed] persistent blocks | Category:kgpu-configure | Function=rows | Reason="several blocks with rows of 65536 bytes on a multiprocessor hide each other's loads"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=rows | Remark="blocks start before the kernel before has ended, and wait for it"
 
 // Two CTAs on an SM hold too little of such rows to hide their exchanges. So clusters are persistent, with the next row
 // in flight. Each CTA waits for the others to run before it writes to them, with its loads in flight. Then it waits

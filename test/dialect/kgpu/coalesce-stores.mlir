@@ -1,5 +1,11 @@
 // Checks that accumulators of products are stored in whole vectors where the view allows them.
 // RUN: kpkg-opt %s --kgpu-coalesce-stores | FileCheck %s
+// RUN: kpkg-opt --kgpu-coalesce-stores '--remarks-filter=kgpu-coalesce-stores' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] stores of whole vectors | Category:kgpu-coalesce-stores | Function=stores | Remark="threads exchange elements first, and then store up to 8 at once"
+// REMARK-DAG: [Missed] stores of whole vectors | Category:kgpu-coalesce-stores | Function=stores | Reason="a thread stores one element at a time: the tensor's address and strides, or the tile's begin, are not known to suit vectors"
+// REMARK-DAG: [Passed] stores of whole vectors | Category:kgpu-coalesce-stores | Function=transposed | Remark="threads exchange elements first, and then store up to 16 at once"
+// REMARK-DAG: [Passed] stores of whole vectors | Category:kgpu-coalesce-stores | Function=beside_producers | Remark="four threads exchange elements and store a sector of 32 bytes"
 
 #sum = #kgpu.layout<"reg 1:1 0:8 1:8-32 0:16-32 lane 1:2-4 0:1-4 warp 1:64 0:64 rep 1x1">
 !fast = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8>

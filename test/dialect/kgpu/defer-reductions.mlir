@@ -1,5 +1,9 @@
 // Checks sums of rows that four lanes share: each lane carries its own sum, and lanes exchange them after the loop.
 // RUN: kpkg-opt --kgpu-defer-reductions --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-defer-reductions --split-input-file '--remarks-filter=kgpu-defer-reductions' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] sum exchanged after the loop | Category:kgpu-defer-reductions | Function=rows | Remark="lanes exchange their parts once, after the loop"
+// REMARK-DAG: [Passed] sum exchanged after the loop | Category:kgpu-defer-reductions | Function=halves | Remark="lanes exchange their parts once, after the loop"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
 #row = #kgpu.layout<"reg 0:8 lane *2 0:1-4 warp 0:16-64 rep 1x1">

@@ -1,5 +1,10 @@
 // Checks that a carried sum has one element for all rows of a thread, and that elements of other threads stay separate.
 // RUN: kpkg-opt --kgpu-fold-reductions --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-fold-reductions --split-input-file '--remarks-filter=kgpu-fold-reductions' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] carried sum with fewer elements | Category:kgpu-fold-reductions | Function=rows | Remark="a thread sums 4 elements in each iteration"
+// REMARK-DAG: [Passed] carried sum with fewer elements | Category:kgpu-fold-reductions | Function=short | Remark="a thread sums 4 elements in each iteration"
+// REMARK-DAG: [Missed] carried sum with fewer elements | Category:kgpu-fold-reductions | Function=kept | Reason="it does not begin at zero"
 
 #rows = #kgpu.layout<"reg 1:1-4 0:1-2 lane 1:8-128 warp 1:256-2048 rep 1x1">
 #one = #kgpu.layout<"reg 1:1-4 lane 1:8-128 warp 1:256-2048 rep 1x1">

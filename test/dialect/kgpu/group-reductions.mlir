@@ -1,6 +1,11 @@
 // Checks that independent sums share one exchange, and that a sum that needs another one follows it.
 // RUN: kpkg-opt --kgpu-group-reductions %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-group-reductions --kgpu-expand-reductions --kgpu-alloc-smem --kgpu-insert-barriers %s | FileCheck %s --check-prefix=BARRIER
+// RUN: kpkg-opt --kgpu-group-reductions '--remarks-filter=kgpu-group-reductions' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] reductions that share an exchange | Category:kgpu-group-reductions | Function=sums | Remark="warps meet once for this reduction and an earlier one"
+// REMARK-DAG: [Missed] reductions that share an exchange | Category:kgpu-group-reductions | Function=sums | Reason="its tile depends on an earlier reduction, or on a load or store between them"
+// REMARK-DAG: [Missed] reductions that share an exchange | Category:kgpu-group-reductions | Function=around_loop | Reason="its tile depends on an earlier reduction, or on a load or store between them"
 
 #row = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128-256 rep 1x1">
 #all = #kgpu.layout<"lane *5 warp *2 rep 1x1">

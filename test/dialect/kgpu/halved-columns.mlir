@@ -3,6 +3,11 @@
 // They also share the columns of the first product, and exchange the tiles that they compute from it.
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a '--remarks-filter=kgpu-ping-pong|kgpu-pipeline-products|kgpu-tensor-stores' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Missed] stores through shared memory | Category:kgpu-tensor-stores | Function=latent | Reason="it must store elements of 16 bits, in rows of 32 bytes or multiples, and 64 rows for each warpgroup"
+// REMARK-DAG: [Missed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=latent | Reason="its second product reads a part of a tile that the first product reads"
+// REMARK-DAG: [Missed] warpgroups that take turns | Category:kgpu-ping-pong | Function=latent | Reason="warpgroups exchange elements of a tile in each iteration, and so run in step"
 
 // CHECK: #[[OWN:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 1:32 rep 1x1">
 // CHECK: #[[HALF:.*]] = #kgpu.layout<"reg 1:1 0:8 1:8-128 lane 1:2-4 0:1-4 warp 0:16-32 1:256 rep 1x1">

@@ -1,5 +1,10 @@
 // Checks that loads stand together before ops that wait, if the launch asks for it.
 // RUN: kpkg-opt --kgpu-hoist-loads %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-hoist-loads '--remarks-filter=kgpu-hoist-loads' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] load before the kernel waits | Category:kgpu-hoist-loads | Function=weights | Remark="it is issued together with the first load"
+// REMARK-DAG: [Missed] load before the kernel waits | Category:kgpu-hoist-loads | Function=stays | Reason="the kernel may write to the tensor"
+// REMARK-DAG: [Missed] load before the kernel waits | Category:kgpu-hoist-loads | Function=not_asked_for | Reason="this launch leaves no registers for loads that are issued early"
 
 !row = !tile.view<2xf32>
 !vector = !tile.view<1xf32>

@@ -9,6 +9,9 @@
 // RUN: sed 's/muli %b, \(.\)tw/muli %n, \1tw/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/addi %ws, .pwt/addi %ws, %ws/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/%ib, %hb, %wbr/%ib, %wbr, %hb/' %s | kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize | FileCheck %s --check-prefix=OTHER
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-im2col-loads --canonicalize '--remarks-filter=kgpu-im2col-loads' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] gather by the TMA | Category:kgpu-im2col-loads | Function=windows | Remark="the TMA gathers the pixels of a window for a product"
 
 !in = !tile.view<4xbf16, unit = 3, align = 16, divisible = 8, index = 32>
 !tap = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>

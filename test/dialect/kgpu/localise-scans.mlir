@@ -1,5 +1,8 @@
 // RUN: kpkg-opt --kgpu-localise-scans %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-localise-scans --kgpu-expand-cvt --kgpu-alloc-smem --kgpu-insert-barriers --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
+// RUN: kpkg-opt --kgpu-localise-scans '--remarks-filter=kgpu-localise-scans' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] scan within warps | Category:kgpu-localise-scans | Function=rows | Remark="warps exchange elements once, so that each has whole rows of the scan"
 
 #wide = #kgpu.layout<"reg 1:1 lane 1:2-32 warp 1:64-128 rep 4x1">
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>

@@ -1,5 +1,11 @@
 // Checks that nested loops around a product whose operands are copied ahead are merged.
 // RUN: kpkg-opt --kgpu-merge-loops --canonicalize %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-merge-loops --canonicalize '--remarks-filter=kgpu-merge-loops' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] nested loops as one | Category:kgpu-merge-loops | Function=nested | Remark="operands are copied ahead across the ends of the inner loop"
+// REMARK-DAG: [Missed] nested loops as one | Category:kgpu-merge-loops | Function=others | Reason="the inner loop's bound depends on the outer loop"
+// REMARK-DAG: [Missed] nested loops as one | Category:kgpu-merge-loops | Function=others | Reason="the outer loop does more than run the inner one"
+// REMARK-DAG: [Missed] nested loops as one | Category:kgpu-merge-loops | Function=others | Reason="it has several products, which wait for each other anyway"
 
 // CHECK-LABEL: tile.kernel @nested
 // CHECK: %[[BOUND:.*]] = arith.addi %arg3, %c1

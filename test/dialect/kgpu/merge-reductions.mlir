@@ -1,6 +1,14 @@
 // Checks that a sum about the result of another reduction shares its exchange, where that pays.
 // RUN: kpkg-opt --kgpu-merge-reductions %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-merge-reductions --kgpu-group-reductions --kgpu-expand-reductions --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=LLVM
+// RUN: kpkg-opt --kgpu-merge-reductions '--remarks-filter=kgpu-merge-reductions' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] dependent reductions as one | Category:kgpu-merge-reductions | Function=squares | Remark="this reduction and the one that it depends on share an exchange between warps"
+// REMARK-DAG: [Passed] dependent reductions as one | Category:kgpu-merge-reductions | Function=exponentials | Remark="this reduction and the one that it depends on share an exchange between warps"
+// REMARK-DAG: [Passed] dependent reductions as one | Category:kgpu-merge-reductions | Function=scaled | Remark="this reduction and the one that it depends on share an exchange between warps"
+// REMARK-DAG: [Missed] dependent reductions as one | Category:kgpu-merge-reductions | Function=hidden | Reason="the exponentials, which others use too, would be computed twice"
+// REMARK-DAG: [Missed] dependent reductions as one | Category:kgpu-merge-reductions | Function=hidden | Reason="elements of 16 bits load too fast to hide sums of each warp"
+// REMARK-DAG: [Missed] dependent reductions as one | Category:kgpu-merge-reductions | Function=stays | Reason="one block holds the row, and an exchange within it costs less than sums of each warp"
 
 #row = #kgpu.layout<"reg 1:1-2 lane 1:4-64 warp 1:128-256 block 1:512 rep 1x1">
 #all = #kgpu.layout<"lane *5 warp *2 block * rep 1x1">

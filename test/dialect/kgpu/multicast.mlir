@@ -2,6 +2,10 @@
 // RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-schedule-tiles),canonicalize,cse)' %s | FileCheck %s --check-prefix=TILES
 // RUN: kpkg-opt --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' %s | FileCheck %s
 // RUN: kpkg-opt --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' %s | kpkg-opt --lower-nvvm | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' '--remarks-filter=kgpu-multicast' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Missed] one copy for all blocks of a cluster | Category:kgpu-multicast | Function=product | Reason="the blocks of a cluster read different tiles of this operand"
+// REMARK-DAG: [Passed] one copy for all blocks of a cluster | Category:kgpu-multicast | Function=product | Remark="each of 2 blocks copies a part to all"
 
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>
 !out = !tile.view<2xbf16, mut, unit = 1, align = 16, divisible = 8, index = 32>

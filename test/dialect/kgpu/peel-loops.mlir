@@ -1,5 +1,11 @@
 // Checks that loops are split where a branch may begin or cease to be taken.
 // RUN: kpkg-opt --kgpu-peel-loops --canonicalize --cse %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-peel-loops --canonicalize --cse '--remarks-filter=kgpu-peel-loops' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] a loop of its own for iterations without a mask | Category:kgpu-peel-loops | Function=both_sides | Remark="iterations that never take the branch do not test it"
+// REMARK-DAG: [Passed] a loop of its own for iterations without a mask | Category:kgpu-peel-loops | Function=one_side | Remark="iterations that never take the branch do not test it"
+// REMARK-DAG: [Missed] a loop of its own for iterations without a mask | Category:kgpu-peel-loops | Function=whole | Reason="a product adds to a value that begins at zero, or that the iteration computes"
+// REMARK-DAG: [Missed] a loop of its own for iterations without a mask | Category:kgpu-peel-loops | Function=whole | Reason="the condition of its `if` is no comparison of integers, or several with `or`, that change once as the loop counts"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
 #any = #kgpu.layout<"reg 1:1-32 lane 0:1-16 warp 0:32-64 * rep 1x1">

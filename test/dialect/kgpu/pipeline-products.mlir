@@ -1,6 +1,9 @@
 // Checks attention: the second product of an iteration overlaps with arithmetic of the next, and warpgroups take turns.
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse --kgpu-split-roles --kgpu-pipeline-waits --kgpu-ping-pong --kgpu-verify-schedule %s | FileCheck %s --check-prefix=ROLES
+// RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse '--remarks-filter=kgpu-pipeline-products' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=attention | Remark="its second product runs beside the arithmetic of the next iteration"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-64 rep 1x1">
 #row = #kgpu.layout<"reg 0:8 lane *2 0:1-4 warp 0:16-64 rep 1x1">

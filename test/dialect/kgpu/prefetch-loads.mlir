@@ -1,5 +1,14 @@
 // Checks that loads of a loop are one iteration ahead, if the launch asks for it and their addresses are known.
 // RUN: kpkg-opt --kgpu-prefetch-loads --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-prefetch-loads --split-input-file '--remarks-filter=kgpu-prefetch-loads' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=ahead | Remark="it is in flight while an iteration computes"
+// REMARK-DAG: [Missed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=indirect | Reason="it loads a single element"
+// REMARK-DAG: [Passed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=indirect | Remark="it is in flight while an iteration computes"
+// REMARK-DAG: [Missed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=not_known | Reason="it loads a single element"
+// REMARK-DAG: [Missed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=not_known | Reason="its place depends on more than the loop's counter"
+// REMARK-DAG: [Missed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=not_known | Reason="the kernel may write to the tensor"
+// REMARK-DAG: [Passed] load one iteration ahead in registers | Category:kgpu-prefetch-loads | Function=beside_ring | Remark="it is in flight while an iteration computes"
 
 !row = !tile.view<2xf32>
 !index = !tile.view<1xindex>

@@ -1,5 +1,9 @@
 // Checks that weights are published in two parts, so that products of the first one overlap with computing the second.
 // RUN: kpkg-opt --kgpu-publish-parts %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-publish-parts '--remarks-filter=kgpu-publish-parts' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] computed operand in two parts | Category:kgpu-publish-parts | Function=attend | Remark="products of the first part run while the second part is computed"
+// REMARK-DAG: [Missed] computed operand in two parts | Category:kgpu-publish-parts | Function=loaded | Reason="its tile is not computed element by element"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 1:128 rep 1x1">
 #made = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 * rep 1x1">

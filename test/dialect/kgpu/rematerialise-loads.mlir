@@ -1,5 +1,9 @@
 // Checks that fetched elements are read again after the last wait if registers are short, and so are earlier loads.
 // RUN: kpkg-opt --kgpu-rematerialise-loads --split-input-file %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-rematerialise-loads --split-input-file '--remarks-filter=kgpu-rematerialise-loads' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] registers saved by reading data again | Category:kgpu-rematerialise-loads | Function=short | Remark="threads read it again after they have waited for other warps"
+// REMARK-DAG: [Missed] registers saved by reading data again | Category:kgpu-rematerialise-loads | Function=enough | Reason="a thread has 255 registers, and needs about 56"
 
 #row = #kgpu.layout<"reg 1:1-4 1:4096 lane 1:8-128 warp 1:256-2048 rep 1x2">
 #all = #kgpu.layout<"lane *5 warp *4 rep 1x1">

@@ -1,6 +1,9 @@
 // Checks that sums are multiplied by a factor that is mostly 1 only in warps where it is not 1.
 // RUN: kpkg-opt --kgpu-rescale-conditionally %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-rescale-conditionally --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --kgpu-rescale-conditionally '--remarks-filter=kgpu-rescale-conditionally' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] rescaling of sums where the factor is not 1 | Category:kgpu-rescale-conditionally | Function=attend | Remark="a warp whose factors are all 1 skips the multiplications"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-32 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 #row = #kgpu.layout<"reg 0:8 lane *2 0:1-4 warp 0:16-32 rep 1x1">

@@ -1,6 +1,16 @@
 // Checks that copies for products run ahead through a ring, and that first fragments are read an iteration ahead.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize,kgpu-preload-fragments,kgpu-alloc-smem,kgpu-insert-barriers))' | FileCheck %s --check-prefix=PRELOAD
+// RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize,kgpu-preload-fragments,kgpu-alloc-smem,kgpu-insert-barriers))' '--remarks-filter=kgpu-ring-copies|kgpu-preload-fragments' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=product | Remark="2 iterations ahead"
+// REMARK-DAG: [Passed] operands of the next iteration read early | Category:kgpu-preload-fragments | Function=product | Remark="they are read from shared memory while tensor cores are busy"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=elements | Remark="1 iteration ahead, through registers, since no four bytes of it can be copied at once"
+// REMARK-DAG: [Passed] operands of the next iteration read early | Category:kgpu-preload-fragments | Function=elements | Remark="they are read from shared memory while tensor cores are busy"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=one_product | Remark="2 iterations ahead"
+// REMARK-DAG: [Passed] operands of the next iteration read early | Category:kgpu-preload-fragments | Function=one_product | Remark="they are read from shared memory while tensor cores are busy"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=tf32_along_columns | Remark="2 iterations ahead"
+// REMARK-DAG: [Passed] operands of the next iteration read early | Category:kgpu-preload-fragments | Function=tf32_along_columns | Remark="they are read from shared memory while tensor cores are busy"
 
 !a = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
 !plain = !tile.view<2xf16, unit = 1>

@@ -1,6 +1,12 @@
 // Checks that loads of later iterations are in flight to shared memory, for each thread its own elements.
 // RUN: kpkg-opt --kgpu-ring-loads --split-input-file %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-ring-loads --kgpu-alloc-smem --kgpu-insert-barriers --lower-nvvm --split-input-file %s | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --kgpu-ring-loads --split-input-file '--remarks-filter=kgpu-ring-loads' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] loads of later iterations in flight | Category:kgpu-ring-loads | Function=two | Remark="through shared memory, 2 iterations ahead"
+// REMARK-DAG: [Missed] loads of later iterations in flight | Category:kgpu-ring-loads | Function=two | Reason="every iteration loads the same"
+// REMARK-DAG: [Passed] loads of later iterations in flight | Category:kgpu-ring-loads | Function=one | Remark="through shared memory, 1 iteration ahead"
+// REMARK-DAG: [Missed] loads of later iterations in flight | Category:kgpu-ring-loads | Function=one | Reason="the tensor's address, strides or dimension of stride 1 are not known to permit copies of four bytes"
 
 #row = #kgpu.layout<"reg 1:1-4 1:2048 lane 1:8-128 warp 1:256-1024 rep 1x1">
 !in = !tile.view<2xbf16, unit = 1, align = 16, divisible = 8, index = 32>

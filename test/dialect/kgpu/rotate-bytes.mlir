@@ -1,6 +1,10 @@
 // Checks that loops are not software-pipelined if the second product reads 8 bits from registers and has few columns.
 // With 256 columns they are.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products '--remarks-filter=kgpu-pipeline-products' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Missed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=few | Reason="its second product has 8-bit operands and at most 128 columns, and is shorter than the delay"
+// REMARK-DAG: [Passed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=many | Remark="its second product runs beside the arithmetic of the next iteration"
 
 // CHECK-LABEL: tile.kernel @few
 // CHECK-NOT: tile.dot

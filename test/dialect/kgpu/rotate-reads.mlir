@@ -1,5 +1,9 @@
 // Checks that loops that load masks in some of their iterations are software-pipelined; loops that gather are not.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-pipeline-products '--remarks-filter=kgpu-pipeline-products' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=masked | Remark="its second product runs beside the arithmetic of the next iteration"
+// REMARK-DAG: [Missed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=gathered | Reason="it stores, gathers, or has another effect, which cannot run an iteration earlier"
 
 // The first iteration's mask is read before the loop, under the same condition.
 // CHECK-LABEL: tile.kernel @masked

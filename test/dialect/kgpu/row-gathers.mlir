@@ -6,6 +6,11 @@
 // RUN: sed 's/gather .x\(.*\) fill .zero/gather \%x\1 fill \%one/' %s | kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s --check-prefix=REGISTERS
 // Nested loops over rows are merged, and the merged loop's counters run ahead with the copies.
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-merge-loops,kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' | FileCheck %s --check-prefix=NESTED
+// RUN: kpkg-opt --pass-pipeline='builtin.module(tile.kernel(kgpu-assign-layouts,kgpu-expand-mma,kgpu-ring-copies,canonicalize))' '--remarks-filter=kgpu-ring-copies' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=product | Remark="2 iterations ahead"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=nested | Remark="2 iterations ahead"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-ring-copies | Function=single | Remark="2 iterations ahead"
 
 !x = !tile.view<2xf16, unit = 1, align = 16, divisible = 8, index = 32>
 !plain = !tile.view<2xf16, unit = 1, index = 32>

@@ -1,5 +1,11 @@
 // Checks how tiles of an output are assigned to CTAs; those of a product in groups of 16 rows.
 // RUN: kpkg-opt --kgpu-schedule-tiles --canonicalize %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-schedule-tiles --canonicalize '--remarks-filter=kgpu-schedule-tiles' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] order of tiles | Category:kgpu-schedule-tiles | Function=product | Remark="tiles of 16 rows follow each other, and share operands in the L2 cache"
+// REMARK-DAG: [Passed] order of tiles | Category:kgpu-schedule-tiles | Function=uneven | Remark="each block takes tiles from the first to the last and back, since some take longer"
+// REMARK-DAG: [Passed] order of tiles | Category:kgpu-schedule-tiles | Function=triangle | Remark="by the number of iterations of a tile, so that all blocks take equally long"
+// REMARK-DAG: [Passed] order of tiles | Category:kgpu-schedule-tiles | Function=in_order | Remark="by the number of iterations of a tile, so that all blocks take equally long"
 
 // CHECK-LABEL: tile.kernel @copy
 // CHECK: %[[ID:.*]] = kgpu.cta_id

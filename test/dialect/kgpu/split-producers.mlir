@@ -4,6 +4,15 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=NEXT
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a '--remarks-filter=kgpu-ping-pong|kgpu-configure' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: [Passed] product by warpgroups | Category:kgpu-configure | Function=parts | Remark="by 2 warpgroups, while another warp copies operands ahead"
+// REMARK-DAG: [Missed] operands shared by a cluster | Category:kgpu-configure | Function=parts | Reason="`@schedule(cluster=2)` would ask for it"
+// REMARK-DAG: [Missed] dynamic tile scheduler | Category:kgpu-configure | Function=parts | Reason="`@schedule(dynamic=1)` would ask for it"
+// REMARK-DAG: [Passed] a warpgroup that computes operands | Category:kgpu-configure | Function=parts | Remark="it publishes them to the warpgroups that multiply"
+// REMARK-DAG: [Passed] persistent blocks | Category:kgpu-configure | Function=parts | Remark="as many blocks as fit the chip, and each takes a tile after another"
+// REMARK-DAG: [Passed] overlap with the kernel before | Category:kgpu-configure | Function=parts | Remark="blocks start before the kernel before has ended, and wait for it"
+// REMARK-DAG: [Missed] warpgroups that take turns | Category:kgpu-ping-pong | Function=parts | Reason="a warpgroup that computes operands sets the pace"
 
 // Registers that some of 512 threads may have are few: the launch without a producer is tried next.
 // NEXT: #kgpu.launch<{{[^>]*}}consumers = 2

@@ -16,6 +16,7 @@ namespace kpkg::command::edit {
 using nlohmann::json;
 
 static constexpr const char *tuningName = "tuning";
+static constexpr std::string_view remarksPrefix = "remarks/"; ///< before a target
 
 static Error refused(std::string why) { return {KPKG_ERROR_USE, std::move(why), {}, {}, {}}; }
 
@@ -110,13 +111,19 @@ Result<std::string> reduced(const OpenedPackage &package, const std::set<std::st
       used.insert(instance.at("section").get<std::string>());
     }
   manifest["instances"] = std::move(instances);
+  auto isUsed = [&](const format::Section &section) {
+    if (section.kind == "docs" && section.name.starts_with(remarksPrefix)) // they tell about lines of the sources
+      return !kinds.count("source") &&
+             (targets.empty() || targets.count(section.name.substr(remarksPrefix.size())) != 0);
+    return !isCode(section) || used.count(section.name) != 0;
+  };
   auto rows = tuningRows(package);
   if (!rows)
     return rows.error();
   std::erase_if(*rows, [&](const auto &item) { return !isKept(item.second); });
   format::Writer writer;
   Status status = format::copySections(package.reader, writer, [&](const format::Section &section) {
-    return section.name != tuningName && !kinds.count(section.kind) && (!isCode(section) || used.count(section.name));
+    return section.name != tuningName && !kinds.count(section.kind) && isUsed(section);
   });
   if (status)
     status = addTuning(writer, *rows);
