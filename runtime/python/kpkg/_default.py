@@ -1,12 +1,13 @@
 """`kpkg.ops`: ops by name, from all packages that are found.
 
-Without a package, the function that ``kpkg.set_fallback`` has runs, as the policy says.
+Without a package, PyTorch's implementation runs, as the policy says.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import threading
@@ -91,11 +92,25 @@ class _Packages:
 _packages = _Packages()
 
 
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def _implementation(name: str) -> Callable[..., Any] | None:
+    """Returns the user's function for the op, else PyTorch's implementation of a shipped op, else None."""
+    if (own := _policy.fallbacks.get(name)) is not None or not _has_torch():
+        return own
+    from kpkg import _fallbacks
+
+    return _fallbacks.shipped(name)
+
+
 class DefaultOp(CallableOp):
     """An op by name, ``kpkg.ops.softmax``: called like the op of a package, with PyTorch tensors.
 
-    Where no package has it, or its package cannot be opened, the function that was given to ``kpkg.set_fallback`` runs:
-    under "warn" with one FallbackWarning that says why, under "strict" it is a KernelError.
+    If no package has it, or its package cannot be opened, the function given to ``kpkg.set_fallback`` runs, else
+    PyTorch's implementation of a shipped op. Under "warn" one FallbackWarning says why. Under "strict" the call raises
+    KernelError.
     """
 
     def __init__(self, name: str) -> None:
@@ -116,7 +131,7 @@ class DefaultOp(CallableOp):
             if self._op is not None:
                 self._is_compiling, self._direct = self._op._is_compiling, self._op._direct
             else:
-                self._implementation = _policy.fallbacks.get(self.name)
+                self._implementation = _implementation(self.name)
         return self._op
 
     @property
@@ -149,7 +164,7 @@ class DefaultOp(CallableOp):
             if op is None:
                 run = self._implementation
                 if run is None:
-                    absent = "" if elsewhere(self.name) else "; PyTorch's implementation comes with the package"
+                    absent = "" if elsewhere(self.name) else ", and kpkg knows no implementation in PyTorch"
                     raise KernelError(f"{self.name}: {self._reason}{absent}")
                 self.note_fallback()
                 form = form_of_function(self.name, run)
@@ -231,7 +246,7 @@ class Ops:
         return there[0]
 
     def has(self, name: str) -> bool:
-        """Whether ``kpkg.ops.name`` can be called: a package has it, or the user gave a function for it.
+        """Whether ``kpkg.ops.name`` can be called: a package has it, or a function can run for it.
 
         Raises nothing.
         """
@@ -239,7 +254,7 @@ class Ops:
             full = self._full_name(name)
         except AttributeError:
             return False
-        return name in _packages.names() or full in _policy.fallbacks
+        return name in _packages.names() or _implementation(full) is not None
 
     def __iter__(self) -> Iterator[str]:
         """The full names of all ops that the packages have."""

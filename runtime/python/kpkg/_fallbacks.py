@@ -12,9 +12,11 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import json
 import textwrap
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import get_overridable_functions
@@ -131,25 +133,59 @@ def _body(text: str) -> list[ast.stmt]:
     return tree.body
 
 
-def compiled(op: Op) -> Callable[..., Any]:
-    """The declared fallback of `op` as a function of the op's arguments. Raises KernelError for a text that is none."""
-    names = [argument.name for argument in op.arguments]
+class Declaration(NamedTuple):
+    """The text of a fallback, and the arguments of its op. `source` is the package that it comes from."""
+
+    name: str
+    source: str
+    arguments: list[str]
+    #: The defaults of the last arguments.
+    defaults: list[Any]
+    text: str
+
+    @staticmethod
+    def of(op: Op) -> Declaration:
+        """Returns the declaration of an op of a package."""
+        names, defaults = [a.name for a in op.arguments], [a.default for a in op.arguments if a.has_default]
+        return Declaration(op.name, str(op._library.path), names, defaults, op.rules.fallback)
+
+
+def compiled(declared: Declaration) -> Callable[..., Any]:
+    """Returns the declared fallback as a function of the op's arguments. Raises KernelError for a refused text."""
     try:
-        body = _body(op.rules.fallback)
-        tree = ast.parse(f"def fallback({', '.join(names)}): pass")
+        body = _body(declared.text)
+        tree = ast.parse(f"def fallback({', '.join(declared.arguments)}): pass")
         function = tree.body[0]
         assert isinstance(function, ast.FunctionDef)
         function.body = body
-        space: dict[str, Any] = {name: _function(name) for name in _free_names(function, set(names))}
+        free = _free_names(function, set(declared.arguments))
+        space: dict[str, Any] = {name: _function(name) for name in free}
         if unknown := sorted(name for name, value in space.items() if value is None):
             raise _Refused(f"`{unknown[0]}` is neither an argument nor a function of PyTorch")
         space["__builtins__"] = {"__import__": builtins.__import__}  # for functions in C; no name begins with `_`
-        exec(compile(tree, f"<fallback of {op.name}>", "exec"), space)
+        exec(compile(tree, f"<fallback of {declared.name}>", "exec"), space)
     except (SyntaxError, ValueError, RecursionError, MemoryError, _Refused) as error:
-        raise KernelError(f"{op.name}: the fallback in {op._library.path} is refused: {error}") from None
+        raise KernelError(f"{declared.name}: the fallback in {declared.source} is refused: {error}") from None
     run: Callable[..., Any] = space["fallback"]
-    run.__defaults__ = tuple(a.default for a in op.arguments if a.has_default)
+    run.__defaults__ = tuple(declared.defaults)
     return run
+
+
+#: The declarations of the ops that kpkg ships, for calls without their packages. tools/shipped_ops.py writes it.
+SHIPPED = Path(__file__).parent / "shipped_ops.json"
+
+
+@functools.cache
+def _shipped() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(SHIPPED.read_text())
+    return table
+
+
+@functools.cache
+def shipped(name: str) -> Callable[..., Any] | None:
+    """Returns PyTorch's implementation of an op that kpkg ships, without its package; None for other ops."""
+    record = _shipped().get(name)
+    return compiled(Declaration(name, SHIPPED.name, **record)) if record else None
 
 
 class Fallback:
@@ -160,7 +196,7 @@ class Fallback:
 
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
-        return compiled(self.op)
+        return compiled(Declaration.of(self.op))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(*args, **kwargs)
