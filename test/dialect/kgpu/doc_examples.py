@@ -87,7 +87,8 @@ ASYNC_PROLOGUE = f"""\
 !right = !kgpu.smem<64x128xbf16, "{PANEL} rep 1x2 stride 0,8192">
 !buffers = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 tile.kernel @example{{number}}(%x: !in, %y: !out, %batch: index, %m: index, %k: index, %n: index, %count: index)
-    attributes {{{{kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>, kgpu.target = #kgpu.target<"sm_90a">}}}} {{{{
+    attributes {{{{kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>,
+                   kgpu.target = #kgpu.target<"sm_90a">}}}} {{{{
   %barriers = kgpu.alloc : !kgpu.smem<2x4xi64>
   %ring = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
   %place = kgpu.alloc : !kgpu.smem<3x4xi64>
