@@ -3,6 +3,7 @@
 #include "compiler/driver/Compile.h"
 #include "compiler/check/Program.h"
 #include "compiler/diag/Diagnostics.h"
+#include "compiler/diag/NearestName.h"
 #include "compiler/driver/CompileInstances.h"
 #include "compiler/driver/EncodeOps.h"
 #include "compiler/driver/Guard.h"
@@ -145,6 +146,18 @@ void remarkOnPrograms(ArrayRef<std::unique_ptr<Program>> programs, ArrayRef<std:
   remarkOnLaunches(programs, sources, remark);
 }
 
+/// Returns an error if no kernel has the name. Without a name, all kernels are meant.
+Error checkKernelName(const Program &program, const std::string &name) {
+  std::vector<std::string> known;
+  for (const KernelRecord &kernel : program.kernels())
+    known.push_back(kernel.name);
+  if (name.empty() || is_contained(known, name))
+    return Error::success();
+  std::string nearest = nearestName(name, known);
+  return make_error<WrongUse>("the sources have no kernel '" + name + "', but " + join(known, ", ") +
+                              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
 Expected<std::optional<std::string>> makePackage(const CompileOptions &options, SourceManager &sources,
                                                  DiagnosticEngine &diags, const Progress &progress,
                                                  const Remark &remark) {
@@ -167,11 +180,13 @@ Expected<std::optional<std::string>> makePackage(const CompileOptions &options, 
       contents.sources = packedSources(sources);
   }
   contents.program = programs.front().get();
+  if (Error error = checkKernelName(*programs.front(), options.onlyKernel))
+    return std::move(error);
   remarkOnPrograms(programs, targets->notes, sources, remark);
 
   // Kernel instances -> tile IR -> machine code, for every target.
   for (auto [kind, program] : zip(kinds, programs)) {
-    auto compiled = compileInstances(*program, sources, kind, options.optLevel, options.jobs, progress);
+    auto compiled = compileInstances(*program, sources, kind, options, progress);
     if (!compiled)
       return compiled.takeError();
     append_range(contents.instances, compiled->instances);

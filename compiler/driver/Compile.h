@@ -26,6 +26,8 @@ struct CompileOptions {
   /// `tuning.json`.
   std::vector<std::string> tuning;
   unsigned optLevel = 2;
+  /// Compiles this kernel alone. Empty: all kernels.
+  std::string onlyKernel;
   /// Threads. 0: one for each processor.
   unsigned jobs = 0;
 };

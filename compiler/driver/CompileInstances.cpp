@@ -289,7 +289,7 @@ Expected<std::string> writeTileBytecode(const Program &program, const SourceMana
 } // namespace
 
 Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
-                                             const BuildTargets &targets, unsigned optLevel, unsigned jobs,
+                                             const BuildTargets &targets, const CompileOptions &options,
                                              const Progress &progress) {
   CompiledInstances compiled;
   std::optional<Ptxas> ptxas;
@@ -304,18 +304,21 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       compiled.notes.push_back(toString(std::move(error)) + "; the package has PTX instead of machine code");
   }
   std::vector<InstanceRef> refs = launchedInstances(program);
+  if (!options.onlyKernel.empty())
+    llvm::erase_if(refs, [&](InstanceRef ref) { return program.kernels()[ref.kernel].name != options.onlyKernel; });
   std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs),
                     isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
   std::mutex progressMutex;
   size_t done = 0;
   {
-    DefaultThreadPool pool(hardware_concurrency(jobs));
+    DefaultThreadPool pool(hardware_concurrency(options.jobs));
     for (size_t i = 0; i < refs.size(); ++i)
       pool.async([&, i] {
         Role role = {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])};
         if (auto failure = failureOf([&] {
-              results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, optLevel, role);
+              results[i] =
+                  compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, options.optLevel, role);
             }))
           results[i] = failedEverywhere(targets, *failure);
         if (progress) {

@@ -15,10 +15,10 @@ struct CompiledInstances {
   std::vector<std::string> notes;
 };
 
-/// Compiles every checked instance of `program` for every target. The result does not depend on `jobs` (0: one for each
-/// processor).
+/// Compiles every checked instance of `program`, or of one kernel, for every target. The result does not depend on the
+/// number of threads.
 llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
-                                                   const BuildTargets &targets, unsigned optLevel, unsigned jobs,
+                                                   const BuildTargets &targets, const CompileOptions &options,
                                                    const Progress &progress);
 
 /// Returns all instances before target-specific lowering: tile IR as text.

@@ -220,6 +220,8 @@ ExitCode build(BuildOptions &options) {
     fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
     return UsageError;
   }
+  if (options.output.empty())
+    options.compile.onlyKernel = options.why.kernel; // the report needs no other
 
   std::optional<std::string> package;
   std::vector<std::string> remarks;
