@@ -26,9 +26,10 @@ struct Unrecorded {
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
   PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
-  PyObject *casts;       ///< autocast's rules for arguments on the CPU and on a GPU, a list: a dtype, a function that
-                   ///< returns it, a word that decides for arguments of several dtypes, or a pair of such a rule and
-                   ///< the positions of its arguments
+  /// A list of autocast's rules for arguments on the CPU and on a GPU. A rule is a dtype, a function that returns it,
+  /// or a word that decides for arguments of several dtypes. A pair of a rule and positions is for these arguments
+  /// only.
+  PyObject *casts;
 };
 
 /// c10::impl's functions for the dispatcher's thread-local state. From Python, these calls take microseconds. The

@@ -135,8 +135,8 @@ def pack(
     * None without one: blocks if at most a quarter of them are not empty. Else 2:4 if the weight has 2:4 sparsity and
       the device has sparse tensor cores. Else dense, since the speed of elements depends on the device.
 
-    block: 16, 32, 64 or 128, for blocks of n and k, or of n and the channels of a tap. None: among the sizes
-    that divide these extents, the size that omits the most elements.
+    block: 16, 32, 64 or 128, for blocks of n and k, or of n and the channels of a tap. With None, blocks
+    have the dividing size that omits the most elements.
     sample_input: [..., k], or images with the convolution's stride, padding and dilation.
 
     Raises ValueError for other values, and for a weight that is no such tensor of floats. Also raises it for sizes that
