@@ -1,4 +1,4 @@
-// How PyTorch treats an op, from `@register.torch(autocast=..., dimensions=..., promotion=..., fallback=...)`.
+// Checks `@register.torch(autocast=..., dimensions=..., promotion=..., fallback=...)`, PyTorch's treatment of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
 #include "compiler/comptime/Fold.h"
@@ -15,7 +15,7 @@ namespace {
 using Words = std::vector<std::string>;
 const Words autocastWords = {"lower", "float32", "promote", "first", "keep"};
 const Words promotionWords = {"default", "int_to_float", "first"};
-/// Words of `dimensions` that stand alone, and those before the name of an argument.
+/// Words of `dimensions` that stand alone. "along" and "trailing" precede the name of an argument.
 const Words dimensionsWords = {"elementwise", "last", "product", "linear"};
 const char *const dimensionsExpected =
     "\"elementwise\", \"last\", \"along\" and the name of an Int argument, \"trailing\" and the name of a List[Int] "
@@ -25,7 +25,7 @@ bool isIn(const Words &words, const std::string &text) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-/// `"lower", "float32" or "keep"`
+/// Returns the words as a list: `"lower", "float32" or "keep"`.
 std::string oneOf(const Words &words) {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i)
@@ -40,7 +40,7 @@ bool hasArgument(const OpRecord &op, const std::string &name, const std::string 
                      [&](const OpArgument &argument) { return argument.name == name && argument.type == type; });
 }
 
-/// Whether this is a word, perhaps with the names of the tensors that it is for.
+/// Returns whether `text` is a word of `autocast`, perhaps with names of the tensors to which it applies.
 bool isAutocast(const std::string &text, const OpRecord &op) {
   std::istringstream parts(text);
   std::string part;
@@ -53,7 +53,7 @@ bool isAutocast(const std::string &text, const OpRecord &op) {
   return true;
 }
 
-/// Says what an op with such `dimensions` must have; empty where it has it.
+/// Returns the requirement of `dimensions` that the op does not meet, or an empty text.
 std::string whatDimensionsNeed(const std::string &text, const OpRecord &op) {
   if (std::none_of(op.arguments.begin(), op.arguments.end(), isTensor))
     return "nothing: the op takes no tensor";
@@ -67,7 +67,7 @@ std::string whatDimensionsNeed(const std::string &text, const OpRecord &op) {
   return dimensionsExpected;
 }
 
-/// Says what the option `name` may be; empty where `text` is that.
+/// Returns the values that the option `name` may have, or an empty text if `text` is one of them.
 std::string whatIsExpected(const std::string &name, const std::string &text, const OpRecord &op) {
   if (name.starts_with("autocast"))
     return isAutocast(text, op) ? "" : oneOf(autocastWords) + ", and perhaps names of tensors behind it";
@@ -80,7 +80,7 @@ std::string whatIsExpected(const std::string &name, const std::string &text, con
              : fmt::format("an expression or a function's body of at most {} bytes", plan::Limits::stringBytes);
 }
 
-/// The texts that an option sets; none of an unknown option.
+/// Returns the texts that an option sets, or none for an unknown option.
 std::vector<std::string *> textsOf(const std::string &option, TorchRules &rules) {
   if (option == "autocast")
     return {&rules.autocastCpu, &rules.autocastCuda};

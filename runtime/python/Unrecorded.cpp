@@ -1,6 +1,6 @@
-// The callable that stands before a PyTorch op and spares plain calls the way through autograd's key of the dispatcher,
-// whose kernel of an extension's op is a Python function and costs several times the call. Written against CPython
-// itself: it is on the path of every call.
+// Implements a callable that wraps a PyTorch op, so that plain calls bypass the dispatcher's autograd key. For an op of
+// an extension, the kernel of that key is a Python function, which costs several times the call. The callable uses
+// CPython's API directly, since every call goes through it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Unrecorded.h"
 
@@ -22,17 +22,18 @@ namespace {
 struct Unrecorded {
   PyObject_HEAD;
   vectorcallfunc call;
-  PyObject *target, *record;    ///< the op, and what makes autograd record a call of what its first argument calls
+  PyObject *target, *record;    ///< the op, and the function with which autograd records a call of its first argument
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
   PyObject *forwardMode; ///< the dictionary of torch.autograd.forward_ad
-  PyObject *casts; ///< a list of what autocast makes of arguments on the CPU and on a GPU: a dtype, what gives it, a
-                   ///< word that decides for arguments of several dtypes, or a pair where it is for some arguments only
+  /// A list of autocast's rules for arguments on the CPU and on a GPU. A rule is a dtype, a function that returns it,
+  /// or a word that decides for arguments of several dtypes. A pair of a rule and positions is for these arguments
+  /// only.
+  PyObject *casts;
 };
 
-/// c10::impl's functions for the thread's state of the dispatcher, which Python asks for and changes in microseconds.
-/// They are no part of PyTorch's stable ABI, so they are used only once `useDispatchState` has seen them do what they
-/// should.
+/// c10::impl's functions for the dispatcher's thread-local state. From Python, these calls take microseconds. The
+/// functions are not part of PyTorch's stable ABI, so they are used only after `useDispatchState` has verified them.
 struct DispatchState {
   bool works = false;
   bool (*isIncluded)(uint16_t key) = nullptr;
@@ -40,12 +41,12 @@ struct DispatchState {
   void (*setExcluded)(uint16_t key, bool excluded) = nullptr;
   uint16_t autograd = 0;
   std::vector<uint16_t>
-      modes; ///< keys that are included while something is to see all calls: torch.func, dispatch modes, tracing
+      modes; ///< keys that are included while torch.func, dispatch modes or tracing have to see all calls
   std::vector<uint16_t> autocast; ///< keys of the CPU and of CUDA that are excluded while autocast is off
 };
 DispatchState state;
 
-/// Whether nothing but autograd and autocast has to see a call.
+/// Returns whether only autograd and autocast have to see a call.
 bool isPlain() {
   for (uint16_t key : state.modes)
     if (state.isIncluded(key))
@@ -53,17 +54,17 @@ bool isPlain() {
   return true;
 }
 
-/// Interned.
+/// Interned names of attributes.
 struct Names {
   PyObject *requiresGrad, *currentLevel, *isCuda, *dtype, *isFloatingPoint, *to;
 };
 Names names;
 PyObject *double_; ///< the dtype that autocast leaves alone
 
-/// As many as an op in PyTorch may have.
+/// The most arguments that an op of PyTorch may have.
 constexpr Py_ssize_t mostArguments = 32;
 
-/// 1 or 0; -1 with an exception set.
+/// Returns whether `value` is a tensor that requires a gradient: 1 or 0, or -1 with an exception set.
 int needsGradient(const Unrecorded &self, PyObject *value) {
   int isTensor = Py_TYPE(value) == reinterpret_cast<PyTypeObject *>(self.tensor) ||
                  PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject *>(self.tensor));
@@ -77,7 +78,7 @@ int needsGradient(const Unrecorded &self, PyObject *value) {
   return needs;
 }
 
-/// Whether autograd may have to record the call.
+/// Returns whether autograd may have to record the call: 1 or 0, or -1 with an exception set.
 int mayRecord(const Unrecorded &self, PyObject *const *values, Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     int needs = needsGradient(self, values[i]);
@@ -104,8 +105,8 @@ bool isAutocast() {
   return std::any_of(state.autocast.begin(), state.autocast.end(), [](uint16_t key) { return !state.isExcluded(key); });
 }
 
-/// Whether only autograd and autocast have to see a call with these arguments: tensors are PyTorch's own, and there are
-/// no function modes.
+/// Returns whether only autograd and autocast have to see a call with these arguments. Then tensors are of PyTorch's
+/// own types, and there are no function modes.
 bool isDirect(const Unrecorded &self, PyObject *const *values, Py_ssize_t count) {
   if (state.isExcluded(state.autograd))
     return false;
@@ -122,11 +123,11 @@ bool isDirect(const Unrecorded &self, PyObject *const *values, Py_ssize_t count)
   return none;
 }
 
-/// Makes a call with its arguments as an array that the callee may shift.
+/// Calls the op, or the function that records it if `records` is set.
 PyObject *makeCall(PyObject *object, PyObject *const *args, size_t count, bool records) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
   if (records) {
-    PyObject *all[1 + mostArguments] = {object}; // the node's forward calls it, gradients being disabled then
+    PyObject *all[1 + mostArguments] = {object}; // the node's forward calls it, with gradients disabled
     std::copy_n(args, count, all + 1);
     return PyObject_Vectorcall(self.record, all, count + 1, nullptr);
   }
@@ -151,8 +152,8 @@ nanobind::object attribute(PyObject *object, PyObject *name) {
 
 bool isTrue(PyObject *object, PyObject *name) { return attribute(object, name).is(Py_True); }
 
-/// The call as autocast wants it: floating-point arguments in the dtype of the op, autocast off within. Nothing where
-/// it is for Python to decide, since arguments have several dtypes or some stay as they are.
+/// Makes the call under autocast: floating-point arguments are cast to the dtype of the op, and autocast is off within.
+/// Returns nothing if Python has to decide, since arguments have several dtypes or the rule is for some arguments only.
 std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *args, Py_ssize_t count, bool records) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
   PyObject *const *first = std::find_if(args, args + count, [&](PyObject *value) { return isTensor(self, value); });
@@ -224,7 +225,7 @@ PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, 
   return result;
 }
 
-/// The members that the constructor takes, in its order.
+/// The members that the constructor takes, in the order of its arguments.
 constexpr PyObject *Unrecorded::*given[] = {&Unrecorded::target,        &Unrecorded::record,
                                             &Unrecorded::tensor,        &Unrecorded::parameter,
                                             &Unrecorded::isGradEnabled, &Unrecorded::countFunctionModes,
@@ -274,8 +275,8 @@ PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS
 
 } // namespace
 
-/// Keys are PyTorch's numbers of them; `isIncluded` and `isExcluded` ask PyTorch about them. False when the functions
-/// are not there or do something else, and then every call goes to its target.
+/// Finds c10::impl's functions and compares them with PyTorch's `isIncluded` and `isExcluded`. Keys are PyTorch's
+/// numbers. Returns false if the functions are missing or behave differently. Every call then goes to its target.
 static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std::vector<uint16_t> autocast,
                              const nanobind::callable &isIncluded, const nanobind::callable &isExcluded,
                              nanobind::object uncast) {

@@ -1,4 +1,4 @@
-"""Every op that PyTorch has too gives the dtypes that PyTorch gives under torch.autocast, on CPUs and on CUDA devices.
+"""Tests that ops return the dtypes of their counterparts in PyTorch under torch.autocast, on CPUs and on CUDA devices.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,7 +18,7 @@ F32, LOW = torch.float32, torch.bfloat16
 
 
 class Of:
-    """A tensor of positive numbers, of the dtype of inputs, or of that of parameters."""
+    """A tensor of positive numbers, with the dtype of inputs or of parameters."""
 
     def __init__(self, *shape, is_parameter=False):
         self.shape, self.is_parameter = shape, is_parameter
@@ -36,7 +36,7 @@ def labels(count, high):
 
 
 PAIR = (Of(4, 8), par(4, 8))
-#: For each op PyTorch's function, and arguments that both take.
+#: PyTorch's function for each op, and arguments that both take.
 COUNTERPARTS = {
     **{
         name: (getattr(F, name), (Of(4, 8),))
@@ -117,7 +117,7 @@ def made(args, mix):
 
 @contextlib.contextmanager
 def cuda_autocast():
-    """As torch.autocast("cuda"), which gives up where there is no GPU."""
+    """Enables autocast like torch.autocast("cuda"), which requires a GPU."""
     torch.set_autocast_dtype("cuda", LOW)
     torch.set_autocast_enabled("cuda", True)
     try:
@@ -150,7 +150,7 @@ def test_dtypes_on_cpus(name, mix, ops):
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("name", COUNTERPARTS)
 def test_dtypes_on_cuda_devices(name, mix, ops):
-    """Without a GPU: tensors have no memory, so that only what decides dtypes runs."""
+    """Tests dtypes without a GPU: tensors have no memory, so that only the computation of dtypes runs."""
     if name == "gru_cell":
         pytest.skip("PyTorch asks for the GPU's kernel before it makes the results")
     if mix == "low parameters" and name.startswith("batch_norm"):
@@ -166,7 +166,7 @@ def test_dtypes_on_cuda_devices(name, mix, ops):
 
 
 def test_arguments_that_autocast_leaves_alone(ops):
-    """Slopes stay float32 beside queries, keys and values in the lower dtype."""
+    """Tests that slopes stay float32 beside queries, keys and values in the lower dtype."""
     query = torch.randn(1, 2, 16, 32)
     with torch.autocast("cpu", dtype=LOW), kpkg.fallback_policy("silent"):
         out, lse = torch.ops.kpkg.attention_alibi(query, query, query, torch.rand(2))

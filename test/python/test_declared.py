@@ -1,4 +1,4 @@
-"""What a package declares of an op is all that PyTorch needs of it: ops of a package that kpkg has never heard of.
+"""Tests ops of a package that is unknown to kpkg: the package declares everything that PyTorch needs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -156,7 +156,7 @@ def test_promotion(library):
     ],
 )
 def test_a_text_that_is_no_function_of_tensors_is_refused(text, why, request):
-    """It opens, and other calls run; the fallback itself never does."""
+    """Tests that the package opens and other calls run, but the fallback never does."""
     name = f"refused{request.node.callspec.indices['text']}"
     source = (
         KERNEL

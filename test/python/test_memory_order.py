@@ -1,6 +1,6 @@
-"""Results have PyTorch's order of memory.
+"""Tests that results have PyTorch's memory format.
 
-Every op with a counterpart, on permuted inputs and such with channels last, beside it.
+It compares every op with its counterpart, on permuted and channels-last inputs.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -18,24 +18,23 @@ from opspec import as_tuple, channels_last, load_specs
 
 
 def order(t: torch.Tensor) -> tuple[int, ...]:
-    """Strides of the dimensions that have more than one element: those of others mean nothing."""
+    """Returns the strides of dimensions with more than one element. Strides of other dimensions have no meaning."""
     return tuple(stride for stride, extent in zip(t.stride(), t.shape) if extent > 1) if t.numel() else ()
 
 
 def reversed_in_memory(x: torch.Tensor) -> torch.Tensor:
-    """x with its dimensions in the opposite order of memory."""
+    """Returns x with its dimensions reversed in memory."""
     return x.permute(*range(x.dim())[::-1]).contiguous().permute(*range(x.dim())[::-1])
 
 
-#: What tensors become: of rank 4 as images, else as PyTorch's elementwise ops meet them.
+#: Transformations of inputs: for images (rank 4), and for other tensors as PyTorch's elementwise ops receive them.
 FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "channels last": lambda x: channels_last(x) if x.dim() in (4, 5) else x,
     "transposed": lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x,
     "heads behind": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() > 2 else x,
     "reversed": lambda x: reversed_in_memory(x) if x.dim() > 1 else x,
 }
-#: Ops whose counterpart in PyTorch has another order on GPUs than on CPUs, or one that depends on which of its kernels
-#: runs.
+#: Ops whose counterpart in PyTorch has different orders on GPUs and on CPUs, or an order that depends on its kernel.
 UNLIKE = {
     "kpkg::rms_norm": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
     "kpkg::gru_cell": "PyTorch's is several elementwise ops on CPUs, and one op with rows on GPUs",
@@ -48,11 +47,11 @@ def instance_norm(input: torch.Tensor, weight: Any = None, bias: Any = None, eps
 
 
 def is_comparable(name: str) -> bool:
-    """Whether the op falls back to a single op of PyTorch. Gradients have none whose order were promised."""
+    """Returns whether the op falls back to a single op of PyTorch. PyTorch promises no order for gradients."""
     return name.partition("::")[2] not in _OWN and name not in UNLIKE and not name.endswith("_backward")
 
 
-#: Ops of kpkg alone: their implementations are compositions, whose order is theirs.
+#: Ops that only kpkg has. Their fallbacks are compositions with orders of their own.
 _OWN = (
     "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents "
     "attention_fp8 scaled_gemm scaled_conv2d grouped_gemm "
@@ -75,13 +74,13 @@ def test_order_of_results(spec, form, ops):
         if any(isinstance(a, torch.Tensor) and a.numel() == 0 for a in call.args):
             continue
         if spec.name in ("kpkg::conv3d", "kpkg::conv_transpose3d"):
-            call = call.map(lambda t: t.bfloat16())  # of float32 PyTorch has a kernel for few elements that makes rows
+            call = call.map(lambda t: t.bfloat16())  # few float32 elements have a kernel with contiguous results
         if "attention" in spec.name and call.args[0].shape[-1] != call.args[2].shape[-1]:
-            continue  # PyTorch has kernels for one size of heads, and rows where it has none
+            continue  # PyTorch has kernels for one head size, and contiguous results for others
         try:
             expected = as_tuple(run(*call.args, **call.kwargs))
         except (RuntimeError, ValueError):
-            continue  # what PyTorch refuses, as a group of one element
+            continue  # calls that PyTorch refuses, such as a group of one element
         found = as_tuple(ops[spec.name](*call.args, **call.kwargs))
         for mine, theirs in zip(found, expected):
             assert order(mine) == order(theirs), (
@@ -93,7 +92,7 @@ def test_order_of_results(spec, form, ops):
 
 
 def test_attention_goes_on_as_pytorchs_does(ops):
-    """The common idiom: heads are views of one product, and so is what becomes of their result."""
+    """Tests the common idiom: heads are views of one product, and the result is viewed as one matrix."""
     b, n, heads, size = 2, 24, 4, 16
     for options in ({}, {"is_causal": True}, {"attn_mask": torch.ones(n, n, dtype=torch.bool)}):
         q, k, v = (t.view(b, n, heads, size).transpose(1, 2) for t in torch.randn(b, n, 3 * heads * size).chunk(3, -1))
@@ -134,7 +133,7 @@ def test_chains_of_layers_stay_in_channels_last(ops, dims):
 
 
 def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: str) -> tuple[torch.Tensor, ...]:
-    """The result, and its gradients for a gradient in the order that `grad` names."""
+    """Returns the result, and its gradients for an incoming gradient in the order `grad`."""
     x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
     y = run(x, w)
     return y, *torch.autograd.grad(y, (x, w), FORMS[grad](torch.ones(y.shape, dtype=y.dtype)))
@@ -143,7 +142,7 @@ def convolved(run: Callable[..., Any], x: torch.Tensor, w: torch.Tensor, grad: s
 @pytest.mark.parametrize("kind", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_order_of_convolutions_and_their_gradients(ops, kind, rank):
-    """Results and gradients have channels last where input or weight has them so.
+    """Tests that results and gradients are channels-last if input or weight is.
 
     The order of the incoming gradient does not matter.
     """

@@ -1,6 +1,6 @@
-"""Products of 16-bit types as GPUs run them, compiled for this CPU: which kernels they launch, and their results.
+"""Tests dispatch of 16-bit products for GPUs, compiled for this CPU: the kernels that they launch, and their results.
 
-The times that decide are for test/device; here only the choice is fixed for shapes that once were slow.
+test/device measures the times behind the choices. This test fixes the choices for shapes that were slow before.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -35,22 +35,22 @@ CHOICES = [
     ((520, 1280, 5120), SPLIT, 0),
     ((64, 64, 131072), SPLIT, 5),
 ]
-#: Checked beside drawn ones: parts of sums, and tiles of gemm_tiles with a last one of few rows.
+#: Checked beside random shapes: split-K, and tiles of gemm_tiles with few rows in the last tile.
 DIVIDED = [(65, 64, 4096), (193, 64, 4096), (129, 64, 4096), (130, 264, 8192), (193, 2056, 200), (257, 2056, 200)]
 launched: Counter[str] = Counter()
 
 
 @pytest.fixture(scope="module")
 def package(libraries):
-    """A package of kernels_src/gemm with the kernels for GPUs.
+    """Builds a package of kernels_src/gemm with the kernels for GPUs.
 
-    `libraries` come first, so that its ops are not those that PyTorch finds by name.
+    `libraries` are loaded first, so that this package, loaded last, has the public names in PyTorch.
     """
     return kpkg.load(build_for_gpus("gemm"))
 
 
 def chosen(op, *args):
-    """The names of the instances that a call would launch, one after the other."""
+    """Returns the names of the instances that a call would launch, in order."""
     record = json.loads(op._native.explain(op._describe(args, {}), True))
     package = next(package for package in record["packages"] if package["runs"])
     return [launch["chosen"] for launch in package["launches"]]
@@ -127,5 +127,5 @@ def test_divided(package, shape):
 
 
 def test_paths(package):
-    """Every kernel of 16-bit products has been launched above."""
+    """Tests that the tests above have launched every kernel of 16-bit products."""
     assert {"few_rows", "split_k_products", "reduce_products", "gemm_tiles", "copy_blocks"} <= set(launched)

@@ -1,7 +1,7 @@
-"""Reductions, softmax and pooling as GPUs run them, compiled for this CPU, on the samples of their specs.
+"""Tests dispatch of reductions, softmax and pooling for GPUs, compiled for this CPU, on the samples of their specs.
 
-Which kernels their ops launch, with which arguments, and their results. What only a GPU shows, the machine code, is for
-test/device/row_cliffs.py.
+It checks the launched kernels, their arguments and their results. test/device/row_cliffs.py tests the machine code,
+which needs a GPU.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ import torch
 from conftest import build_for_gpus
 from opspec import load_specs
 
-#: By family: the shared modules that decide by the kind of target, the ops, and kernels that must have been launched.
+#: By family: the shared modules that depend on the kind of target, the ops, and kernels that must have been launched.
 FAMILIES = {
     "softmax": (
         ["rows.k"],
@@ -45,7 +45,7 @@ FAMILIES = {
     ),
 }  # fmt: skip
 DTYPES = (torch.float32, torch.bfloat16)
-#: A CPU adds the elements of a tile one after the other, a GPU in a tree.
+#: A CPU adds the elements of a tile sequentially, a GPU in a tree.
 MORE = 16.0
 
 

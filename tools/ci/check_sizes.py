@@ -50,10 +50,12 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def python_functions(text: str) -> Iterator[tuple[str, int]]:
-    """Yields name and lines of each function."""
+    """Yields name and lines of each function, without its docstring."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+            first = node.body[0]
+            documentation = (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(node) is not None else 0
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1 - documentation
 
 
 def long_ones(root: Path, names: Iterable[str]) -> dict[str, dict[str, int]]:

@@ -31,7 +31,7 @@ std::optional<TensorView> rowPlace(tile::LoadOp load) {
 }
 
 /// Returns the ring member for a row that arithmetic between the products reads, and that is the same for all rows of
-/// a tile. Returns nothing where the row cannot be copied ahead.
+/// a tile. Returns nothing if the row cannot be copied ahead.
 static std::optional<Member> rowMember(tile::LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
   if (!type || type.getRank() != 1 || !isZero(load.getFill()) || load.getView().getType().getIsMut())
@@ -53,7 +53,7 @@ static std::optional<Member> rowMember(tile::LoadOp load) {
 }
 
 /// Returns the stream of the load's block that is awaited before the load and released after the load's users. Returns
-/// null where there is none.
+/// null if there is none.
 static Stream *streamAround(tile::LoadOp load, std::vector<Stream> &streams) {
   for (Stream &stream : streams) {
     if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))

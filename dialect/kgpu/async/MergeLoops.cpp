@@ -163,7 +163,7 @@ bool gathersRows(scf::ForOp loop, const TargetModel &target) {
   return found && target.hasAsyncCopy;
 }
 
-/// Returns why a loop that only runs another one stays apart from it.
+/// Returns why a loop that only runs another loop is not merged with it.
 std::string whyNotSuited(scf::ForOp loop) {
   return productsIn(loop) == 1 ? "no operand of its product is copied ahead"
                                : "it has several products, which wait for each other anyway";

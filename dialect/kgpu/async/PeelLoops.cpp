@@ -93,8 +93,8 @@ private:
            comparisons(choice.elseYield().getOperand(number), found);
   }
 
-  /// Returns how much the value grows per iteration. Returns nothing where the growth is not constant, or where the
-  /// value cannot be computed outside of the loop.
+  /// Returns how much the value grows per iteration. Returns nothing if the growth is not constant, or if the value
+  /// cannot be computed outside of the loop.
   std::optional<int64_t> slopeOf(Value value) {
     if (value == loop.getInductionVar())
       return 1;
@@ -122,7 +122,7 @@ private:
     return std::nullopt;
   }
 
-  /// Returns the slope of the left side minus that of the right side, or nothing where both are equal.
+  /// Returns the slope of the left side minus that of the right side, or nothing if both are equal.
   std::optional<int64_t> slopeOf(arith::CmpIOp comparison) {
     std::optional<int64_t> left = slopeOf(comparison.getLhs()), right = slopeOf(comparison.getRhs());
     bool isSigned = llvm::is_contained(

@@ -83,7 +83,7 @@ bool meets(Operation *op) {
 
 constexpr Optimisation kTurns{"kgpu-ping-pong", "warpgroups that take turns"};
 
-/// Inserts the signals. Returns why turns do not pay.
+/// Inserts the signals of ping-pong scheduling, or returns why it does not pay off.
 WhyNot takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
   Location loc = loop.getLoc();
   OpBuilder builder(products.front());
@@ -114,7 +114,7 @@ WhyNot takeTurns(scf::ForOp loop, ArrayRef<WgmmaOp> products) {
   return std::nullopt;
 }
 
-/// Returns why the warpgroups take no turns in a loop with products.
+/// Returns why the warpgroups of a loop with products cannot take turns.
 WhyNot whyNot(scf::ForOp loop, ArrayRef<WgmmaOp> products, const Launch &launch) {
   if (launch.consumers < 2)
     return "one warpgroup computes alone";

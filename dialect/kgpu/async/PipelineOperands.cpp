@@ -38,7 +38,7 @@ class Pipelining {
 public:
   explicit Pipelining(PublishAllOp share) : share(share), rewriter(share.getContext()), loc(share.getLoc()) {}
 
-  /// Finds the parts of the loop, or returns why the publish_all stands in no loop of the form above.
+  /// Finds the parts of the loop, or returns why the loop of the publish_all does not have the form above.
   WhyNot whyNot() {
     loop = dyn_cast<scf::ForOp>(share->getParentOp());
     if (!loop || !matchPattern(loop.getStep(), m_One()))
@@ -88,7 +88,8 @@ public:
   }
 
 private:
-  /// Returns why not one product reads the shared tile, whose result one adding store takes.
+  /// Returns why the shared tile is not the operand of exactly one product, whose result exactly one adding store
+  /// takes.
   WhyNot whyNotBehind(AwaitOp found) {
     await = found;
     for (Operation *op = await; op && !product; op = op->getNextNode())

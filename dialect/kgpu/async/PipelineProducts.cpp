@@ -56,7 +56,7 @@ public:
   Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing)
       : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
-  /// Finds the parts of the loop, or returns why it has not the form above.
+  /// Finds the parts of the loop, or returns why it does not have the form above.
   WhyNot whyNot() {
     SmallVector<tile::DotOp> dots(loop.getBody()->getOps<tile::DotOp>());
     if (dots.size() != 2)

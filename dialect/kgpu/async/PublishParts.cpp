@@ -258,7 +258,7 @@ struct PublishParts final : impl::KgpuPublishPartsBase<PublishParts> {
     for (auto [roles, hand] : all) {
       Splitter splitter(roles, hand);
       if (WhyNot why = splitter.whyNot()) {
-        if (hand.getBuffer().getType().getMemory()) // others are no operands of products
+        if (hand.getBuffer().getType().getMemory()) // other tiles are no operands of products
           remarkRefused(hand, kTwoParts, *why);
         continue;
       }

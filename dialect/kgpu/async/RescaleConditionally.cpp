@@ -12,9 +12,9 @@
 // factor qualifies if the producer warpgroup computes it by a `select` with a branch of 1. The multiplications stand
 // together, at the place of the first.
 //
-// Kernels without a producer warpgroup stay as they are: where several warpgroups do the same work, each hides the
-// arithmetic of the others. With one, all consumers wait for the producer warpgroup. Multiplications of accumulators
-// take the issue cycles that it needs. Measured on an H200 with latent attention: 5 to 6 % of all time.
+// Kernels without a producer warpgroup do not change: if several warpgroups do the same work, each hides the arithmetic
+// of the others. With a producer warpgroup, all consumers wait for it. Multiplications of accumulators take the issue
+// cycles that it needs. Measured on an H200 with latent attention: 5 to 6 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "mlir/IR/Matchers.h"

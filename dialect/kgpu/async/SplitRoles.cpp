@@ -199,7 +199,7 @@ private:
                            *panelsOf(type.getShape(), 1, elementBytes(type.getElementType())));
   }
 
-  /// Publishes a shared tile where it is computed, and numbers these uses as countUses() does.
+  /// Publishes a shared tile at its computation, and numbers these uses as countUses() does.
   Value countShared(SharedTile &one, Block &block, Value count) {
     Operation *source = one.tile.getDefiningOp();
     if (source->getBlock() == &block) {

@@ -198,7 +198,7 @@ bool StreamedDot::goesThroughRegisters() const {
 
 bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
 
-/// Returns why warpgroups cannot run an op beside their products.
+/// Returns why warpgroups cannot run an op besides their products.
 static WhyNot whyNotBeside(Operation *op) {
   if (isa<tile::AssertOp>(op))
     return "a kernel whose products are of warpgroups has no `assert`";

@@ -114,7 +114,7 @@ private:
       remarkApplied(place, kStores, "the TMA writes whole lines while the next tile is computed");
   }
 
-  /// Rewrites a tile.store or tile.add_store, or returns why it stays.
+  /// Rewrites a tile.store or tile.add_store, or returns why it does not change.
   template <typename Store> WhyNot rewriteOrWhyNot(Store store) {
     constexpr bool adds = std::is_same_v<Store, tile::AddStoreOp>;
     auto type = dyn_cast<RankedTensorType>(store.getValue().getType());

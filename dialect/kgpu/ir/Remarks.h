@@ -10,8 +10,8 @@
 
 namespace kpkg::kgpu {
 
-/// An optimisation that passes report on. `pass` is the pass's flag. `name` says to an author of kernels, who knows no
-/// pass, what is done.
+/// An optimisation that passes report on. `pass` is the pass's flag. `name` describes the optimisation to authors of
+/// kernels, who do not know passes.
 struct Optimisation {
   llvm::StringLiteral pass, name;
 };
@@ -34,7 +34,7 @@ void remarkRefused(const RemarkPlace &place, const Optimisation &optimisation, c
 /// Returns the name of an element type in kernels: "bfloat16".
 std::string dtypeName(mlir::Type type);
 
-/// The condition that forbids an optimisation; nothing if none does.
+/// The condition that forbids an optimisation, or nothing.
 using WhyNot = std::optional<std::string>;
 
 /// The reason why there is no result.
@@ -55,7 +55,7 @@ public:
   const T *operator->() const { return &std::get<T>(value); }
   /// Returns the reason; there must be no result.
   const std::string &why() const { return std::get<Refusal>(value).why; }
-  /// Returns the refusal, to hand it on as that of another result.
+  /// Returns the refusal, for another result that fails for the same reason.
   Refusal refusal() const { return std::get<Refusal>(value); }
   /// Returns the result without the reason.
   std::optional<T> toOptional() const { return *this ? std::optional<T>(**this) : std::nullopt; }

@@ -9,8 +9,8 @@
 // On entry: every tile has a layout. Of kernels with roles the pass changes only those with `producers`, see
 // below.
 // On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a conversion. The
-// new layout is the one that shuffles within groups of lanes produce, or the coalesced one, whichever is cheaper to
-// reach.
+// new layout is the result of shuffles within groups of lanes, or the coalesced layout. The pass takes the cheaper of
+// both conversions.
 //
 // Only layouts that a matrix product has imposed are changed, and layouts in which transposed bytes would be stored
 // one by one. All others were chosen for memory already.

@@ -16,8 +16,8 @@
 // are floats, it starts at zero, and each iteration adds a reduction to it. Before that it may be multiplied by a
 // factor for each row.
 //
-// Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, as where warpgroups
-// share the columns of a product. Then lanes of each warp have elements of their own.
+// Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, for example if
+// warpgroups share the columns of a product. Then lanes of each warp have elements of their own.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/async/StreamedDots.h"
 #include "dialect/kgpu/ir/Remarks.h"
@@ -45,7 +45,8 @@ struct CarriedSum {
   RankedTensorType type; ///< type of the new carried value
 };
 
-/// Removes the two dimensions next to `axis`, that of lanes. Returns nothing if lanes, warps or CTAs move along them.
+/// Removes the two dimensions next to `axis`, the dimension of lanes. Returns nothing if lanes, warps or CTAs move
+/// along them.
 std::optional<Layout> withoutNeighbours(Layout layout, unsigned axis) {
   for (unsigned dim : {axis + 1, axis - 1}) {
     for (Part part : {Part::Lane, Part::Warp, Part::Block})

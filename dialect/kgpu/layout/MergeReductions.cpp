@@ -26,7 +26,7 @@
 // The pass also matches exp2((v - t) * c). A warp whose maximum is -inf uses 0 instead: all of its exponentials are 0.
 //
 // On entry: every tile has a layout.
-// On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, where
+// On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, if
 // whyNotWorthwhile() expects a gain.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Remarks.h"

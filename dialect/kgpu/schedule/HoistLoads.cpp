@@ -5,8 +5,8 @@
 // After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
 //
 // On entry: any kernel; without `early_loads` in its launch it is not changed.
-// On exit: loads of read-only views stand together where their addresses allow it. The registers that hold them while
-// threads wait are the cost; Candidates.cpp decides whether there are enough.
+// On exit: loads of read-only views are together, if their addresses allow it. They occupy registers while threads
+// wait. Candidates.cpp decides whether there are enough registers.
 #include "dialect/kgpu/schedule/HoistLoads.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Repeatable.h"

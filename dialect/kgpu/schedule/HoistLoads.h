@@ -6,10 +6,10 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace kpkg::kgpu {
-/// Receives each load that is considered, and why it stays.
+/// Receives each load that is considered, and the reason if it is not moved.
 using LoadReport = llvm::function_ref<void(tile::LoadOp, const WhyNot &)>;
 
 /// Moves loads of the kernel's outermost block up to its first load, as far as their operands allow. Returns whether a
-/// load has passed a place where threads wait for each other. `report` receives all loads but the first.
+/// load has passed a synchronisation of threads. `report` receives all loads but the first.
 bool hoistLoads(tile::KernelOp kernel, LoadReport report = [](tile::LoadOp, const WhyNot &) {});
 } // namespace kpkg::kgpu

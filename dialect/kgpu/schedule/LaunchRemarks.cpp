@@ -52,7 +52,7 @@ void remarkOnSparsity(llvm::ArrayRef<tile::DotOp> dots, const Launch &launch) {
       remarkRefused(dot, kSparse, "only warpgroups skip zeros; the operand is expanded to a dense one");
 }
 
-/// Emits remarks on properties that only products of warpgroups have, and only where a hint asks for them.
+/// Emits remarks on properties of products by warpgroups, if a hint asks for them.
 void remarkOnHints(tile::KernelOp kernel, const Launch &launch, const TargetModel &target) {
   if (launch.cluster > 1)
     remarkApplied(kernel, kClusters, "clusters of " + std::to_string(launch.cluster) + " blocks");

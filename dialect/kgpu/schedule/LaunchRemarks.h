@@ -4,7 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
-/// Emits remarks on the properties that the launch of `kernel` has, and on those that it lacks. The kernel is at tile
-/// level, with a launch and a target.
+/// Emits remarks on properties that the launch of `kernel` has or lacks. The kernel is at tile level, with a launch and
+/// a target.
 void remarkOnLaunch(tile::KernelOp kernel);
 } // namespace kpkg::kgpu

@@ -4,8 +4,8 @@
 #include "dialect/kgpu/schedule/HoistLoads.h"
 
 namespace kpkg::kgpu {
-/// Moves loads one iteration ahead where their addresses depend only on the loop's counter. If the kernel has rings,
-/// loads that suit a ring stay. Returns whether any load was moved. `report` receives the loads of loops.
+/// Moves loads one iteration ahead if their addresses depend only on the loop's counter. If the kernel has rings, loads
+/// that suit a ring are not moved. Returns whether any load was moved. `report` receives the loads of loops.
 bool prefetchLoads(
     tile::KernelOp kernel, bool hasRings = false, LoadReport report = [](tile::LoadOp, const WhyNot &) {});
 } // namespace kpkg::kgpu

@@ -66,7 +66,7 @@ public:
       auto load = operand.getDefiningOp<LocalLoadOp>();
       auto slot = load ? load.getBuffer().getDefiningOp<SlotOp>() : SlotOp();
       auto index = slot ? dyn_cast<BlockArgument>(slot.getIndex()) : BlockArgument();
-      // A barrier after the read is not the one that waits for the slot.
+      // A barrier after the read does not wait for the slot.
       if (!index || index.getOwner() != loop.getBody() || index == loop.getInductionVar() ||
           !barrier->isBeforeInBlock(load) || !operand.hasOneUse())
         return "an operand of its first product is not copied ahead, or several products read it";

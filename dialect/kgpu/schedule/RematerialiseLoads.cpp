@@ -56,7 +56,7 @@ public:
   Rematerialisation(scf::ForOp loop, const Launch &launch, const TargetModel &target)
       : loop(loop), launch(launch), target(target) {}
 
-  /// Finds what a thread holds across a wait, or returns why it needs not read that again.
+  /// Finds the values that a thread holds across a wait, or returns why it need not read them again.
   WhyNot whyNot() {
     for (Operation &op : *loop.getBody())
       if (waitsForWarps(op))

@@ -1,6 +1,6 @@
 """Connects an op with its gradients through PyTorch's autograd.
 
-They are those of the backward op of its package, or PyTorch's own.
+The gradients are those of the package's backward op, or PyTorch's own.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,25 +31,24 @@ _requires_grad = torch._C._any_requires_grad
 
 
 class _Recording(NamedTuple):
-    """What calls of an op are recorded with."""
+    """The objects with which calls of an op are recorded."""
 
     recorder: Recorder
-    #: What starts that: PyTorch's nodes of Python, or those in C++ where kpkg has them and the package has the
-    #: gradient.
+    #: Records a call: PyTorch's nodes in Python, or nodes in C++ if kpkg has them and the package has the gradient.
     apply: Callable[..., Any]
-    #: What the nodes in C++ know of the op; None where there are none.
+    #: The description of the op for nodes in C++, or None without such nodes.
     state: Any
 
 
-# By the dispatcher's name of an op, whose registration is here for good.
+# By the dispatcher's name of an op. Registrations are permanent.
 _recordings: dict[str, _Recording] = {}
 
 
 @functools.cache
 def nodes() -> ModuleType | None:
-    """Autograd's nodes in C++ for this release of PyTorch; None where kpkg was built without.
+    """Returns autograd's nodes in C++ for this release of PyTorch, or None if kpkg was built without them.
 
-    Their backwards need neither Python nor its lock.
+    Their backward passes need neither Python nor its lock.
     """
     release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\+.*)?", torch.__version__)
     try:
@@ -59,16 +58,16 @@ def nodes() -> ModuleType | None:
 
 
 def note_registration() -> None:
-    """Names of the dispatcher may stand for other ops from now on."""
+    """Notes that names of the dispatcher may stand for other ops from now on."""
     if (found := nodes()) is not None:
         found.note_registration()
 
 
 def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.library.Library) -> None:
-    """Makes autograd record `name` of the dispatcher, with the gradient of `op`, which has the name from now on.
+    """Makes autograd record calls of the dispatcher's op `name` with the gradient of `op`, which now has the name.
 
-    That gradient is the package's, else PyTorch's where kpkg knows the PyTorch implementation. `current` gives the op
-    that has the name then.
+    The gradient is the package's, else PyTorch's if kpkg knows the PyTorch implementation. `current` returns the op
+    that has the name at the time of a call.
     """
     _implement(name, current, fragment)
     recording, known = _recordings[name], _known(op) if op.gradient else ()
@@ -78,20 +77,20 @@ def register(name: str, op: Op, current: Callable[[], Op], fragment: torch.libra
 
 
 def register_gradient(name: str, op: Op, current: Callable[[], Op], fragment: torch.library.Library) -> None:
-    """The same for an op with the gradients of another.
+    """Makes autograd record calls of an op that computes the gradients of another op.
 
-    Second derivatives are PyTorch's, or an error where there are none.
+    Second derivatives are PyTorch's, or an error if there are none.
 
-    Without it PyTorch would go on with gradients missing.
+    Without this registration, PyTorch would continue with missing gradients.
     """
     _implement(name, current, fragment)
     _recordings[name].recorder.plan = _Second(op)
 
 
 def recorder(name: str) -> Callable[..., Any]:
-    """Makes a plain call of op `name` a recorded one: ``recorder(name)(call, *arguments)``.
+    """Returns a function that records a plain call of op `name`: ``recorder(name)(call, *arguments)``.
 
-    For calls that nothing but autograd has to see.
+    It is for calls that only autograd has to see.
     """
     return _recordings[name].apply
 
@@ -103,13 +102,13 @@ def _implement(name: str, current: Callable[[], Op], fragment: torch.library.Lib
     redispatch = getattr(getattr(torch.ops, namespace), local).default.redispatch
     recorder = Recorder()
 
-    # Without the part of torch.autograd.Function for functions that are no ops: the dispatcher has taken torch.func's
-    # transforms apart before an op's autograd kernel runs.
+    # This omits the part of torch.autograd.Function for functions that are no ops. The dispatcher has resolved
+    # torch.func's transforms before an op's autograd kernel runs.
     class Recorded(_SingleLevelFunction):
         forward = staticmethod(recorder.forward)
         backward = staticmethod(Recorder.backward)
 
-    Recorded._backward_cls.apply = Recorder.apply  # at once, and not by way of `backward`
+    Recorded._backward_cls.apply = Recorder.apply  # directly, without `backward`
     found = nodes()
     _recordings[name] = _Recording(
         recorder, *(found.recorder(Recorded.apply) if found is not None else (Recorded.apply, None))
@@ -123,13 +122,13 @@ def _implement(name: str, current: Callable[[], Op], fragment: torch.library.Lib
             if not torch._C._are_functorch_transforms_active():
                 return Recorded.apply(
                     partial(redispatch, below), *args
-                )  # what that calls does not record, since gradients are disabled there
+                )  # calls within record nothing, since gradients are disabled there
 
             def run(*args: Any) -> Any:
                 with (
                     torch.enable_grad(),
                     forward_ad._set_fwd_grad_enabled(True),
-                ):  # for transforms further out; this one is below autograd by its keys
+                ):  # for outer transforms; the keys exclude autograd for this one
                     return redispatch(below, *args)
 
             with enable_single_level_autograd_function():
@@ -145,7 +144,7 @@ def _has_tangent(args: tuple[Any, ...]) -> bool:
 
 
 def _with_tangents(op: Op, args: tuple[Any, ...]) -> Any:
-    """Forward-mode derivatives are PyTorch's, by its implementation of the op."""
+    """Computes forward-mode derivatives by PyTorch's implementation of the op."""
     run = _fallbacks.implementation(op)
     if run is None:
         raise KernelError(f"{op.name} has no forward-mode derivative: kpkg knows no implementation of it in PyTorch")
@@ -156,7 +155,7 @@ def _with_tangents(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _known(op: Op) -> tuple[Any, ...]:
-    """What nodes have to know of the gradient that a package has for `op`."""
+    """Returns the description of a package's gradient of `op` for nodes in C++."""
     arguments = op.arguments
     return (
         op._library[op.gradient],
@@ -179,8 +178,8 @@ class _ByPyTorch:
         self._save_all(node, arguments, results)
 
     def _save_all(self, node: Any, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> None:
-        # Callers, and the dispatcher, leave arguments out that equal their defaults; lists may be changed by the
-        # caller, who still has them.
+        # Callers and the dispatcher leave out arguments that equal their defaults. Lists are copied, since the
+        # caller may change them.
         arguments = (*arguments, *[argument.default for argument in self.op.arguments[len(arguments) :]])
         arguments = tuple(tuple(value) if type(value) is list else value for value in arguments)
         node.values = [None if isinstance(value, torch.Tensor) else value for value in arguments]
@@ -206,7 +205,7 @@ class _ByPyTorch:
 
 
 class _Second(_ByPyTorch):
-    """For an op with the gradients of another."""
+    """Runs and differentiates PyTorch's implementation of an op that computes the gradients of another."""
 
     save = _ByPyTorch._save_all
 

@@ -1,4 +1,4 @@
-"""`kpkg.ops`: ops by name, from all packages that are found.
+"""Provides `kpkg.ops`: ops by name, from all packages that are found.
 
 Without a package, PyTorch's implementation runs, as the policy says.
 
@@ -25,9 +25,9 @@ from kpkg._op import CallableOp, Op
 
 
 def package_files() -> list[Path]:
-    """Where ``kpkg.ops`` looks: the files and folders of KPKG_PATH in order, then the packages that came with kpkg.
+    """Returns the packages of ``kpkg.ops``: files and folders of KPKG_PATH in order, then the packages of kpkg itself.
 
-    What KPKG_PATH names and is not there is among them: opening it says so.
+    Missing files that KPKG_PATH names are among them. Opening them reports the error.
     """
     places = [Path(part) for part in os.environ.get("KPKG_PATH", "").split(":") if part]
     named = [file for place in places for file in (sorted(place.glob("*.kpkg")) if place.is_dir() else [place])]
@@ -35,9 +35,9 @@ def package_files() -> list[Path]:
 
 
 class _Packages:
-    """The packages of `package_files`, opened by the first who asks.
+    """Opens the packages of `package_files` at the first use.
 
-    One that cannot be opened is remembered with the reason.
+    It stores the reason for a package that cannot be opened.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Packages:
                         OSError,
                         RuntimeError,
                         ValueError,
-                    ) as error:  # any reason not to open one file leaves the others
+                    ) as error:  # an error of one file does not affect the others
                         self.broken[str(file)] = str(error)
                 self._libraries = opened
                 for name in sorted({name for library in opened for name in library._ops}):
@@ -67,7 +67,7 @@ class _Packages:
             return self._libraries
 
     def find(self, name: str) -> tuple[Op | None, str]:
-        """The op of the full name from the first package that has it; else why there is none."""
+        """Returns the op of the full name from the first package that has it, or None and the reason."""
         for library in self.libraries():
             if name in library._ops:
                 try:
@@ -84,7 +84,7 @@ class _Packages:
         return None, reason
 
     def names(self) -> dict[str, list[str]]:
-        """The full names of all ops that the packages have, by their names without namespace."""
+        """Returns the full names of all ops of the packages, by their names without namespace."""
         self.libraries()
         return self._names
 
@@ -106,7 +106,7 @@ def _implementation(name: str) -> Callable[..., Any] | None:
 
 
 class DefaultOp(CallableOp):
-    """An op by name, ``kpkg.ops.softmax``: called like the op of a package, with PyTorch tensors.
+    """Calls an op by name, ``kpkg.ops.softmax``, like the op of a package with PyTorch tensors.
 
     If no package has it, or its package cannot be opened, the function given to ``kpkg.set_fallback`` runs, else
     PyTorch's implementation of a shipped op. Under "warn" one FallbackWarning says why. Under "strict" the call raises
@@ -124,7 +124,7 @@ class DefaultOp(CallableOp):
 
     @property
     def op(self) -> Op | None:
-        """The op of the package that has it, None without one."""
+        """Returns the op of the first package that has it, or None."""
         if self._op is None and self._reason is None:
             self._op, reason = _packages.find(self.name)
             self._reason = reason or None
@@ -136,16 +136,16 @@ class DefaultOp(CallableOp):
 
     @property
     def is_available(self) -> bool:
-        """Whether a package has the op."""
+        """Returns whether a package has the op."""
         return self.op is not None
 
     @property
     def reason(self) -> str:
-        """Why there is no package for it; "" where there is one."""
+        """Returns the reason why no package has the op, or "" if one has it."""
         return "" if self.op is not None else self._reason or ""
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of a package can run such a call; see ``Op.supports``.
+        """Returns whether a kernel of a package can run such a call. See ``Op.supports``.
 
         Raises TypeError for arguments that do not fit the schema.
         """
@@ -153,10 +153,10 @@ class DefaultOp(CallableOp):
         return op is not None and op.supports(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """As ``Op.__call__``.
+        """Calls the op like ``Op.__call__``.
 
-        Raises the same, and KernelError where no package has the op and there is no function of the user's for it, or
-        none may run.
+        Raises the same errors. Raises KernelError if no package has the op, and no function of the user is set or
+        allowed.
         """
         op = self._op
         if op is None:
@@ -177,19 +177,19 @@ class DefaultOp(CallableOp):
         return self._op._recover(error, args, kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The call itself, for those who expect an object with a forward and a backward. Raises the same."""
+        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
         return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients by the op for them, as ``Op.backward``.
+        """Computes gradients by the backward op, like ``Op.backward``.
 
-        Without a package by the op NAME_backward. Raises the same.
+        Without a package, it calls the op NAME_backward. Raises the same errors.
         """
         op = self.op
         return ops[f"{self.name}_backward"](*args, **kwargs) if op is None else op.backward(*args, **kwargs)
 
     def note_fallback(self) -> None:
-        """Counts that PyTorch runs in place of the absent op, and warns once. Raises KernelError under "strict"."""
+        """Counts a fallback to PyTorch in place of the absent op, and warns once. Raises KernelError under "strict"."""
         policy = _policy.policy_of(self.name)
         reason = self._reason or ""
         if policy == "strict":
@@ -202,9 +202,9 @@ class DefaultOp(CallableOp):
 
 
 class Ops:
-    """``kpkg.ops``: ``kpkg.ops.softmax(x, -1)``, or by full name ``kpkg.ops["kpkg::softmax"]``.
+    """The ops of all packages: ``kpkg.ops.softmax(x, -1)``, or by full name ``kpkg.ops["kpkg::softmax"]``.
 
-    Packages come from KPKG_PATH and from kpkg's own folder; they are opened at the first use of an op, not at import.
+    Packages come from KPKG_PATH and from kpkg's own folder. They are opened at the first use of an op, not at import.
     """
 
     def __init__(self) -> None:
@@ -212,9 +212,9 @@ class Ops:
         self._named: set[str] = set()  # names that are attributes, found without __getattr__
 
     def __getitem__(self, name: str) -> DefaultOp:
-        """The op of the full name, "kpkg::softmax".
+        """Returns the op of the full name, "kpkg::softmax".
 
-        Raises nothing for a name that no package has: see ``DefaultOp.is_available``.
+        Raises nothing for a name that no package has. See ``DefaultOp.is_available``.
         """
         if name not in self._known:
             self._known[name] = DefaultOp(name)
@@ -231,9 +231,9 @@ class Ops:
         return op
 
     def _full_name(self, name: str) -> str:
-        """The op that a name without namespace means: that of kpkg, else the only one of that name.
+        """Returns the full name for a name without namespace: kpkg's op, else the only op of that name.
 
-        Raises AttributeError where several packages' namespaces have it.
+        Raises AttributeError if several namespaces have it.
         """
         full = f"kpkg::{name}"
         there = _packages.names().get(name, [full])
@@ -257,14 +257,14 @@ class Ops:
         return name in _packages.names() or _implementation(full) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """The full names of all ops that the packages have."""
+        """Yields the full names of all ops of the packages."""
         return iter(sorted(itertools.chain.from_iterable(_packages.names().values())))
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_packages.names()})
 
     def reload(self) -> None:
-        """Looks for packages anew, in KPKG_PATH as it is now. Ops that were found stay as they are until then."""
+        """Searches the current KPKG_PATH for packages again. Without this call, ops that were found do not change."""
         global _packages
         _packages = _Packages()
         for op in self._known.values():

@@ -1,8 +1,8 @@
-"""PyTorch's implementations of ops: what runs when a package has no kernel for a call, and what is differentiated.
+"""Provides PyTorch's implementations of ops, which run if a package has no kernel, and which autograd differentiates.
 
-A package declares them as functions of PyTorch tensors in a small subset of Python. It may come from anyone, so its
-text is parsed and every part of it must be on a list before it becomes code. It reaches PyTorch's functions and methods
-of tensors, and nothing else of Python or of the process.
+A package declares them as functions of PyTorch tensors in a small subset of Python. A package may come from anyone.
+Its text is therefore parsed, and each part of it must be on a list before it becomes code. It can use PyTorch's
+functions and methods of tensors, and nothing else of Python or of the process.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -32,7 +32,7 @@ _NODES = (
     *(ast.ListComp, ast.GeneratorExp, ast.comprehension),
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
 )
-# The dense weights of kpkg.sparse's formats.
+# Functions that return the dense weights of kpkg.sparse's formats.
 _KNOWN: dict[str, Any] = {
     function.__name__: function
     for function in (
@@ -45,9 +45,10 @@ _KNOWN |= {str(value)[6:]: value for value in vars(torch).values() if isinstance
 _KNOWN |= {"aten": torch.ops.aten, "vjp": _vjp.gradients}
 
 
-#: Operators of PyTorch's own that a fallback may name although they are private.
+#: Private operators of PyTorch that a fallback may name.
 _PRIVATE_OPERATORS = {"_softmax_backward_data", "_log_softmax_backward_data"}
-#: Attributes of tensors that reach a file, an address, or memory behind the bounds of a tensor.
+#: Attributes of tensors that access a file, an address, or memory beyond the bounds of a tensor, or that call
+#: functions.
 _UNSAFE = set(
     "apply_ map_ map2_ data data_ptr const_data_ptr mutable_data_ptr from_file module_load numpy resize resize_ "
     "resize_as resize_as_ resize_as_sparse_ set set_ share_memory_ storage typed_storage untyped_storage storage_type "
@@ -58,7 +59,7 @@ _UNSAFE = set(
 
 @functools.cache
 def _operators() -> frozenset[str]:
-    """Returns PyTorch's operators that check their arguments: private and unsafe ones may not."""
+    """Returns PyTorch's operators without private and unsafe ones, which may not check their arguments."""
     found = {
         name.partition("::")[2].partition(".")[0]
         for name in torch._C._dispatch_get_all_op_names()
@@ -70,7 +71,8 @@ def _operators() -> frozenset[str]:
 
 @functools.cache
 def _function(name: str) -> Any:
-    """What a free name stands for: a function that PyTorch has for tensors, or one of a few others. None for others."""
+    """Returns the meaning of a free name: a function of PyTorch for tensors, or one of a few others. None if
+    unknown."""
     if name in _KNOWN:
         return _KNOWN[name]
     for module in (torch.nn.functional, torch, torch.linalg, torch.special):
@@ -120,7 +122,7 @@ def _free_names(tree: ast.AST, arguments: set[str]) -> set[str]:
 
 
 def _body(text: str) -> list[ast.stmt]:
-    """An expression is what a function returns; anything else is the function's body."""
+    """Returns the body of a function. A text that is an expression becomes its return statement."""
     text = textwrap.dedent(text).strip()
     try:
         tree: ast.AST = ast.parse(text, mode="eval")
@@ -203,9 +205,9 @@ class Fallback:
 
 
 def implementation(op: Op) -> Callable[..., Any] | None:
-    """What PyTorch runs for `op`: the user's own function, else the declared one, else what follows for a gradient.
+    """Returns PyTorch's function for `op`: the user's, else the declared one, else the gradient of the forward op's.
 
-    None where there is none of them.
+    Returns None if there is none of them.
     """
     own = _policy.fallbacks.get(op.name)
     if own is not None:
@@ -216,9 +218,9 @@ def implementation(op: Op) -> Callable[..., Any] | None:
 
 
 def _gradient_of(backward: Op, forward: Op | None) -> Callable[..., Any] | None:
-    """PyTorch's gradient of its implementation of `forward`, as a function of the arguments of `backward`.
+    """Returns the gradient of PyTorch's implementation of `forward`, as a function of the arguments of `backward`.
 
-    None where there is no such implementation. Its arguments must be all that the gradients depend on.
+    Returns None if there is no such implementation. The gradients must depend on its arguments only.
     """
     if forward is None or implementation(forward) is None:
         return None

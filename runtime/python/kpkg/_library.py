@@ -1,4 +1,4 @@
-"""Packages as Python objects.
+"""Represents packages as Python objects.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -22,9 +22,9 @@ _COUNTER = itertools.count()
 
 
 class CustomOpLibrary:
-    """An open package. Its ops are attributes: ``library.softmax``; ``list(library)`` gives all.
+    """An open package. Its ops are attributes, ``library.softmax``, and ``list(library)`` returns all ops.
 
-    ``library.path`` is the file, ``library.fallback_policy`` its own policy or None for the process-wide one.
+    ``library.path`` is the file. ``library.fallback_policy`` is its own policy, or None for the process-wide one.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class CustomOpLibrary:
             self._short.setdefault(op.__name__, []).append(op)
         for name, found in self._short.items():
             if len(found) == 1 and not hasattr(type(self), name):
-                self.__dict__.setdefault(name, found[0])  # found without __getattr__
+                self.__dict__.setdefault(name, found[0])  # later look-ups need no __getattr__
         _policy.apply_op_policies(self, list(_policy.op_policies))
         _policy.libraries.add(self)
 
@@ -62,15 +62,16 @@ class CustomOpLibrary:
         policy: str | None = None,
         lock: str | os.PathLike[str] | None = None,
     ) -> CustomOpLibrary:
-        """Opens the package at `path` and checks its header and manifest; nothing of it runs.
+        """Opens the package at `path`, and checks its header and manifest. Runs none of its code.
 
-        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``), else at the
-        first call with a PyTorch tensor or by ``register_torch()``. The library loaded last has the public names; the
-        ops of earlier ones go on running their own package. Raises FileNotFoundError, OSError, PackageError.
+        If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``). Otherwise the
+        first call with a PyTorch tensor, or ``register_torch()``, registers them. The library loaded last has the
+        public names. Ops of earlier libraries continue to run their own package. Raises FileNotFoundError, OSError,
+        PackageError.
 
-        ``policy`` says which packages are opened: ``"any"``, ``"digest"`` or ``"signed-by:<key>,<key>"``; without it
-        ``KPKG_TRUST`` does, and else ``"digest"``. ``lock`` is a file of ``kpkg lock`` that has to have the package,
-        and so has that of ``KPKG_LOCK``. Raises ValueError for another policy.
+        ``policy`` says which packages may be opened: ``"any"``, ``"digest"`` or ``"signed-by:<key>,<key>"``. The
+        default is ``KPKG_TRUST``, else ``"digest"``. ``lock`` is a file of ``kpkg lock`` that must list the package,
+        and so must the file that ``KPKG_LOCK`` names. Raises ValueError for another policy.
         """
         library = cls(path, policy, lock)
         if "torch" in sys.modules:
@@ -86,7 +87,7 @@ class CustomOpLibrary:
         raise AttributeError(f"{self.path} has no op {name!r}{among(name, self.__dict__.get('_ops', {}))}")
 
     def __getitem__(self, name: str) -> Op:
-        """The op of the full name, "kpkg::softmax". Raises KeyError."""
+        """Returns the op of the full name, "kpkg::softmax". Raises KeyError."""
         if name not in self._ops:
             raise KeyError(f"{self.path} has no op {name!r}{among(name, self._ops)}")
         return self._ops[name]
@@ -101,21 +102,21 @@ class CustomOpLibrary:
         return sorted({*super().__dir__(), *self._short})
 
     def __reduce__(self) -> Any:
-        """What was pickled is the package of the same path, opened again and trusted as before."""
+        """Pickles the path, the policy and the lock. Unpickling opens the package of that path again."""
         return load, (self.path, *self._trust)
 
     def __copy__(self) -> CustomOpLibrary:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CustomOpLibrary:
-        return self  # as modules and functions, which models refer to as well
+        return self  # like modules and functions, which models also refer to
 
     def __repr__(self) -> str:
         return f"<kpkg library {self.path}: {', '.join(self._ops)}>"
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the package says of itself: producer, kernels, instances, ops, sections."""
+        """Returns the package's description: producer, kernels, instances, ops, sections."""
         return json.loads(self._native.manifest)
 
     def verify(self) -> None:
@@ -123,12 +124,12 @@ class CustomOpLibrary:
         self._native.verify()
 
     def prewarm(self, device: str = "cpu") -> None:
-        """Loads all code that calls on a device can need, so that no later call loads.
+        """Loads all code that calls on a device can need, so that later calls load nothing.
 
-        Needed before the first call inside of a CUDA graph.
+        It is needed before the first call in a CUDA graph.
 
-        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, DeviceError
-        when the driver refuses.
+        ``device`` is ``"cpu"``, ``"cuda"`` (device 0) or ``"cuda:1"``. Raises ValueError for another text, and
+        DeviceError if the driver fails.
         """
         kind, _, index = device.partition(":")
         if kind not in ("cpu", "cuda") or (index and not index.isdecimal()):
@@ -136,7 +137,7 @@ class CustomOpLibrary:
         self._native.prewarm(1 if kind == "cpu" else 2, int(index or 0))
 
     def set_fallback_policy(self, policy: _policy.Policy | None) -> None:
-        """A policy of this library's own; None follows the process-wide one again. See ``kpkg.set_fallback_policy``.
+        """Sets this library's own policy, or with None the process-wide one. See ``kpkg.set_fallback_policy``.
 
         Raises ValueError for an unknown policy.
         """
@@ -144,16 +145,16 @@ class CustomOpLibrary:
         self.fallback_policy = policy
 
     def register_torch(self) -> None:
-        """Registers the ops with PyTorch, which it imports.
+        """Imports PyTorch and registers the ops with it.
 
-        Raises ImportError when there is none, RuntimeError when a name is taken.
+        Raises ImportError without PyTorch, and RuntimeError if a name is taken.
         """
         from kpkg import _torch
 
         _torch.register(self)
 
     def _translate(self, error: RuntimeError) -> Exception:
-        """An error that came through PyTorch's dispatcher as a RuntimeError, with its type back."""
+        """Restores the type of an error that PyTorch's dispatcher has raised as a RuntimeError."""
         status, message, op, instance, argument = _native.last_error()
         if not message or message not in str(error):
             return error
@@ -163,7 +164,7 @@ class CustomOpLibrary:
 
 
 def _open(path: str, policy: str | None, lock: str | None) -> _native.Library:
-    """The package in native code. Where it is none because it is a source, the error says so."""
+    """Opens the package in native code. If the file is a source instead of a package, the error says so."""
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "there is no package", path)
     try:
@@ -179,10 +180,11 @@ def load(
     policy: str | None = None,
     lock: str | os.PathLike[str] | None = None,
 ) -> CustomOpLibrary:
-    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``. The same as ``CustomOpLibrary.load``,
-    which says what ``policy`` and ``lock`` do.
+    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``.
 
-    Raises FileNotFoundError where there is no file, OSError where it cannot be read, PackageError where it is no
+    It is ``CustomOpLibrary.load``, which describes ``policy`` and ``lock``.
+
+    Raises FileNotFoundError if the file is missing, and OSError if it cannot be read. Raises PackageError if it is no
     package, damaged, too new or not trusted.
     """
     return CustomOpLibrary.load(path, policy, lock)

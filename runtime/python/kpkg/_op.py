@@ -1,4 +1,4 @@
-"""Ops of packages as Python objects: calls, gradients, explanations and configuration.
+"""Represents ops of packages as Python objects: calls, gradients, explanations and configuration.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -42,19 +42,20 @@ class Argument(NamedTuple):
 
 
 class CallableOp:
-    """What is called like an op. Calls that need nothing of PyTorch's dispatcher run at once; others are `_call`'s."""
+    """An object that is called like an op. Calls that do not need PyTorch's dispatcher run directly, others by
+    `_call`."""
 
-    _direct: Any = None  # NotImplemented where the dispatcher has to see the call
-    _is_compiling: Any = None  # for TorchDynamo, which looks into no call of `_direct`
+    _direct: Any = None  # returns NotImplemented if the dispatcher has to see the call
+    _is_compiling: Any = None  # for TorchDynamo, which cannot trace `_direct`
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The op's results; a tuple of several, None of none.
+        """Calls the op, and returns its result, a tuple of several results, or None.
 
-        They are PyTorch tensors where an argument is one, else NumPy arrays.
+        Results are PyTorch tensors if an argument is one, else NumPy arrays.
 
-        Shapes and dtypes are those of the op's own documentation, ``help(op)``. Raises KernelError where the op refuses
-        them, has no kernel for them and may not fall back, or fails; CaptureError where it would have to load something
-        while a CUDA graph is captured; DeviceError of the driver; TypeError for arguments that do not fit the schema.
+        ``help(op)`` describes shapes and dtypes. Raises KernelError if the op refuses the arguments, has no kernel for
+        them and may not fall back, or fails. Raises CaptureError if it would have to load code while a CUDA graph is
+        captured. Raises DeviceError for errors of the driver, and TypeError for arguments that do not fit the schema.
         """
         if (direct := self._direct) is not None and not self._is_compiling():
             try:
@@ -69,7 +70,7 @@ class CallableOp:
         raise NotImplementedError
 
     def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Raises a kernel's error with its type back, or gives the results by another call."""
+        """Raises a kernel's error with its type restored, or returns the results of another call."""
         raise NotImplementedError
 
 
@@ -78,41 +79,40 @@ class Op(CallableOp):
 
     ``op(*arguments)`` calls it; ``op(..., out=result)`` or ``op.out(..., out=result)`` writes into existing memory.
 
-    Arguments are those of ``op.schema``, by position or by name, also as PyTorch takes them: a number for a list of
-    one, ``padding="same"``, ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` that of
-    its gradient. Tensors may be PyTorch tensors (the call then goes through PyTorch's dispatcher), NumPy arrays, or
-    anything with ``__dlpack__`` in host memory; without PyTorch tensors, results are NumPy arrays. Raises KernelError
-    when the op refuses its arguments, TypeError when they do not fit the schema.
+    Arguments are those of ``op.schema``, by position or by name. PyTorch's forms also work: a number for a list of one,
+    ``padding="same"``, ``layer_norm(x, weight, bias, eps)``. ``op.forward`` is the call, ``op.backward`` the call of
+    its gradient. Tensors may be PyTorch tensors, NumPy arrays, or objects with ``__dlpack__`` in host memory. A call
+    with PyTorch tensors goes through PyTorch's dispatcher. Without them, results are NumPy arrays. Raises KernelError
+    if the op refuses its arguments, and TypeError if they do not fit the schema.
     """
 
     def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
         self._native = native
         self._library = library
-        self._torch: Any = None  # torch.ops.<namespace>.<name>, once registered,
-        self._default: Any = None  # and its overload that returns fresh results
+        self._torch: Any = None  # torch.ops.<namespace>.<name> after registration
+        self._default: Any = None  # its overload that returns new results
         self._is_displaced = False  # another library has the public name
         self._is_recorded = False  # autograd has a gradient for it
-        self._restriction: str | None = None  # of instances, as kpkg_registry_restrict takes it
+        self._restriction: str | None = None  # restriction of instances, in the form of kpkg_registry_restrict
         self.name: str = native.name
         self.schema: str = native.schema
         self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
         self.result_types: tuple[str, ...] = tuple(native.result_types)
-        self.gradient: str = native.backward  # name of the op that autograd runs for the gradients, "" without one
-        # Where each argument of that op comes from: ("gradient" | "result" | "argument" | "needs" | "deterministic",
+        self.gradient: str = native.backward  # autograd's op for gradients, or ""
+        # The source of each argument of that op: ("gradient" | "result" | "argument" | "needs" | "deterministic",
         # index).
         self.backward_arguments: tuple[tuple[str, int], ...] = ()
         if self.gradient:
             self.backward_arguments = tuple(
                 (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
             )
-        self.rules = TorchRules.parse(native.torch)  # how PyTorch treats it
-        #: The op whose gradients this one computes for autograd.
+        self.rules = TorchRules.parse(native.torch)  # PyTorch's treatment of the op
+        #: The op whose gradients this op computes for autograd.
         self.differentiates: Op | None = None
         self.implementation: Any = None  # PyTorch's, by `_fallbacks.implementation`
-        #: How often operands of several dtypes, or numbers, were cast for a call: "bfloat16, float32 -> float32" and
-        #: how often.
+        #: Counts of calls with cast operands of several dtypes, or numbers, by "bfloat16, float32 -> float32".
         self.promotions: dict[str, int] = {}
-        #: What runs where no kernel can, where PyTorch's tensors are the arguments; "" without one.
+        #: The description of the fallback that runs for PyTorch's tensors if no kernel can, or "".
         self.fallback: str = ""
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
@@ -157,28 +157,28 @@ class Op(CallableOp):
             return self._recover(error, args, kwargs)
 
     def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a failed call with operands of one dtype, where that is what it lacked.
+        """Repeats a failed call with operands promoted to one dtype, if their dtypes differed.
 
         Raises the error with its type back otherwise.
         """
         translated = self._library._translate(error)
         if self.rules.promotion and (call := _promotion.promoted(self, args, kwargs)) is not None:
             return call.run(self)
-        if translated is error:  # PyTorch's dispatcher reports what does not fit the schema as a RuntimeError
+        if translated is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError
             self._check_types(args, kwargs)
         raise translated from None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The call itself, for those who expect an object with a forward and a backward. Raises the same."""
+        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
         return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes gradients by the op for them.
+        """Computes gradients by the backward op.
 
         ``softmax.backward(grad_output, output, dim)`` is ``softmax_backward(grad_output, output, dim)``.
 
-        That is the op called NAME_backward where the package has one, else the one that autograd runs, NAME_autograd;
-        its schema says what it takes. Raises what that op raises, and KernelError where the package has neither.
+        That is the op NAME_backward if the package has it, else the op that autograd runs, NAME_autograd. Its schema
+        describes the arguments. Raises the errors of that op, and KernelError if the package has neither.
         """
         name = f"{self.name}_backward"
         name = name if name in self._library._ops else self.gradient
@@ -192,21 +192,21 @@ class Op(CallableOp):
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
 
-        It may have strides and overlap an input. Raises what a call raises, and ValueError for a read-only `out`.
+        It may have strides and overlap an input. Raises the errors of a call, and ValueError for a read-only `out`.
         """
         return self(*args, out=out, **kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """How such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing.
+        """Returns how such a call is resolved: each kernel instance, taken or refused, and why. Runs nothing.
 
-        Raises KernelError where the op refuses the arguments, TypeError where they do not fit the schema.
+        Raises KernelError if the op refuses the arguments, and TypeError if they do not fit the schema.
         """
         return str(self._native.explain(self._describe(args, kwargs), False))
 
     def supports(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether a kernel of the package can run such a call.
+        """Returns whether a kernel of the package can run such a call.
 
-        Runs nothing. False also when the op refuses the arguments.
+        Runs nothing. Also returns False if the op refuses the arguments.
 
         Raises TypeError for arguments that do not fit the schema.
         """
@@ -217,11 +217,12 @@ class Op(CallableOp):
         return "refused" not in record and any(package["runs"] for package in record["packages"])
 
     def configure(self, config: KernelConfig | None) -> Configured:
-        """Restricts which instances calls of this op use from now on; None allows all again.
+        """Restricts the instances that calls of this op use from now on. None allows all again.
 
-        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. Process-wide for this
-        library's op, also for calls through torch.ops. Raises TypeError for what is no KernelConfig, and ValueError for
-        one that no kernel of the op can meet; what was configured before then stays.
+        ``with op.configure(KernelConfig(target="x86-64-v3")): ...`` does so within a block. It applies to this
+        library's op in the whole process, also for calls through torch.ops. Raises TypeError for other objects than
+        KernelConfig. Raises ValueError if no kernel of the op meets the configuration. The configuration then does not
+        change.
         """
         restriction = None if config is None else check_config(self, config)
         before = self._restriction
@@ -233,17 +234,17 @@ class Op(CallableOp):
         self._restriction = restriction
 
     def stats(self) -> dict[str, int]:
-        """Counters since the package was loaded.
+        """Returns counters since the package was loaded.
 
-        calls, resolutions, launches, copies, copied_bytes, fallbacks, references (the fallbacks that were the packaged
-        reference), errors.
+        They are calls, resolutions, launches, copies, copied_bytes, fallbacks, references (fallbacks to the packaged
+        reference) and errors.
         """
         return dict(self._native.stats())
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """A value for each argument of the schema, ``...`` where the default is to be taken.
+        """Returns a value for each argument of the schema, with ``...`` for defaults.
 
-        Raises TypeError where they do not fit it.
+        Raises TypeError if the arguments do not fit it.
         """
         args, kwargs = self._form.fit(args, kwargs)
         if len(args) > len(self.arguments):
@@ -263,7 +264,7 @@ class Op(CallableOp):
         return values
 
     def _check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises TypeError where arguments of a call with PyTorch tensors do not fit the schema."""
+        """Raises TypeError if arguments of a call with PyTorch tensors do not fit the schema."""
         import torch
 
         outputs = {
@@ -346,7 +347,7 @@ class Op(CallableOp):
             raise
 
     def _torch_form(self, kwargs: dict[str, Any]) -> Any:
-        """The registered overload that a call with `kwargs` is for; spreads a tuple given as `out`."""
+        """Returns the registered overload for a call with `kwargs`. Spreads a tuple given as `out`."""
         if self._torch is None:
             self._library.register_torch()
         if self._torch is None:
@@ -360,7 +361,7 @@ class Op(CallableOp):
         return self._torch.out
 
     def _describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The arguments with shapes in place of memory."""
+        """Returns the arguments with shapes instead of memory."""
         values = self.bind(args, kwargs)
         if "torch" in sys.modules and self._restriction is None:
             from kpkg import _precision

@@ -1,7 +1,7 @@
 """Promotes operands of several dtypes and Python numbers by PyTorch's rules.
 
-This is for ops that declare a `promotion`: all their tensors get one dtype. Numbers may replace tensors of elementwise
-ops. A call is looked at only after it was refused, so that others do not pay for it. Casts are counted:
+It applies to ops that declare a `promotion`. All their tensors get one dtype. Numbers may replace tensors of
+elementwise ops. Only calls that were refused are promoted, so that other calls have no overhead. Casts are counted in
 ``kernel_info()[name]["promotions"]``.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 
 class Promoted(NamedTuple):
-    """A call with the same meaning that the op takes, and the dtype of its result where it is not that of the call."""
+    """An equivalent call that the op accepts, and the dtype of its result if it differs from the operands' dtype."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: torch.dtype | None
 
     def run(self, call: Callable[..., Any]) -> Any:
-        """Returns the results of `call`. The first of several has the dtype, the others are statistics."""
+        """Returns the results of `call`. The first of several results is cast to `result`. The others are
+        statistics."""
         results = call(*self.args, **self.kwargs)
         if self.result is None:
             return results
@@ -38,9 +39,9 @@ class Promoted(NamedTuple):
 
 
 def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
-    """The call with operands of one dtype, that of ``torch.result_type``.
+    """Returns the call with operands of one dtype, by ``torch.result_type``.
 
-    None where they have one already, or are no numbers and tensors.
+    Returns None if they already have one dtype, or are not numbers and tensors.
     """
     import torch
 
@@ -58,8 +59,8 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     wide = _accumulator(dtype)
     device = next((t.device for t in tensors if t.dim()), tensors[0].device)
     has_dimensions = any(t.dim() for t in tensors)
-    # A number keeps the digits that the accumulator has; beside a tensor without dimensions it would decide the dtype,
-    # so that is widened.
+    # A number has the precision of the accumulator. Beside tensors without dimensions it would decide the dtype, so
+    # these are widened.
     compute = wide if numbers and not has_dimensions else dtype
     changed: dict[str, Any] = {}
     for name, value in operands.items():
@@ -92,7 +93,7 @@ def _result_type(operands: list[Any]) -> torch.dtype:
 
 
 def _accumulator(dtype: torch.dtype) -> torch.dtype:
-    """What kernels compute in, which an operand without dimensions may have."""
+    """Returns the dtype of accumulators for `dtype`. Operands without dimensions may have it."""
     import torch
 
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype

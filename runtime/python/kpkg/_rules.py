@@ -1,4 +1,4 @@
-"""How PyTorch treats an op: what its package declares by `@register.torch`.
+"""Parses rules for PyTorch's treatment of an op, which its package declares by `@register.torch`.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,22 +11,22 @@ from typing import NamedTuple
 
 
 class TorchRules(NamedTuple):
-    """The declaration of one op; a word of a later version counts as none."""
+    """The declaration of one op. Words of later versions are ignored."""
 
     #: By "cpu" and "cuda": "lower", "float32", "promote", "first" or "keep".
     autocast: Mapping[str, str] = {}
-    #: "elementwise", "last", "along", "trailing", "product" or "linear"; "" where nothing is said.
+    #: "elementwise", "last", "along", "trailing", "product" or "linear", or "" if not declared.
     dimensions: str = ""
     #: The argument that names the dimension of "along", or the extents of "trailing".
     extent: str = ""
-    #: "default" or "int_to_float"; "" for an op whose operands must have one dtype.
+    #: "default", "int_to_float" or "first", or "" for an op whose operands must have one dtype.
     promotion: str = ""
-    #: The source of PyTorch's implementation, "" without one.
+    #: The source of PyTorch's implementation, or "".
     fallback: str = ""
 
     @staticmethod
     def parse(text: str) -> TorchRules:
-        """The rules in the JSON that the runtime gives; those of "" say nothing."""
+        """Parses the runtime's JSON. An empty text has no rules."""
         record = json.loads(text) if text else {}
         dimensions, _, extent = record.get("dimensions", "").partition(" ")
         return TorchRules(

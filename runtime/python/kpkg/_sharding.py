@@ -1,6 +1,6 @@
-"""Rules for ops on DTensors: placements of arguments and of results.
+"""Registers sharding rules for ops on DTensors: placements of arguments and of results.
 
-No rule needs communication in between.
+No rule needs communication within an op.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,7 +21,7 @@ from torch.distributed.tensor.experimental import register_sharding as _register
 from kpkg._errors import KpkgWarning
 from kpkg._op import Op
 
-# One way to run: placements of the results, and of all arguments (None for those that are no tensors).
+# One way to run an op: placements of the results, and of all arguments (None for arguments that are no tensors).
 Way = tuple[list[Any], list[Any]]
 
 _registered: set[str] = set()
@@ -38,13 +38,13 @@ def _whole(op: Op, arguments: tuple[Any, ...]) -> Way:
 
 
 def _by_shape(arguments: tuple[Any, ...], placement: Placement) -> list[Any]:
-    """`placement` for tensors of the first one's shape, Replicate() for others."""
+    """Returns `placement` for tensors of the first tensor's shape, and Replicate() for others."""
     shape = arguments[0].shape
     return [None if not _is_tensor(a) else placement if a.shape == shape else Replicate() for a in arguments]
 
 
 def _free_dimensions(forward: Op, rank: int, extent: Any) -> list[int]:
-    """Dimensions over which `forward` works by itself; `extent` is the argument that its `dimensions` name."""
+    """Returns the dimensions over which `forward` is independent. `extent` is the argument that `dimensions` names."""
     kind = forward.rules.dimensions
     if kind == "along":
         return [d for d in range(rank) if d != extent % max(rank, 1)]
@@ -62,7 +62,7 @@ def _value(op: Op, arguments: tuple[Any, ...], position: int | None) -> Any:
 
 
 def _of_rows(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
-    """The tensors of the first one's shape may be sharded over its free dimensions; others are whole."""
+    """Shards tensors of the first tensor's shape over its free dimensions, and replicates others."""
     alike = all(a.shape == arguments[0].shape for a in arguments if _is_tensor(a))
     if len(op.result_types) > 1 or (op.rules.dimensions == "elementwise" and not alike):
         return [_whole(op, arguments)]
@@ -71,7 +71,8 @@ def _of_rows(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
 
 
 def _of_row_gradients(forward: Op, op: Op, arguments: tuple[Any, ...]) -> list[Way]:
-    """`op` has the gradients of `forward`: with sharded rows those of tensors of another shape are sums of parts."""
+    """Shards the gradients of `forward`, which `op` computes. With sharded rows, gradients of other shapes are
+    partial."""
     sources = list(forward.backward_arguments)
     tensors = [i for i, a in enumerate(forward.arguments) if a.is_tensor]
     is_elementwise = forward.rules.dimensions == "elementwise"
@@ -93,10 +94,10 @@ def _of_row_gradients(forward: Op, op: Op, arguments: tuple[Any, ...]) -> list[W
 
 
 def _of_product(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
-    """Products of the first two tensors, [..., m, k] by [k, n] or, of a linear layer, by [n, k].
+    """Shards products of the first two tensors, [..., m, k] by [k, n] or, for a linear layer, by [n, k].
 
-    Rows and columns may be sharded, each with the addends that have them, and the inner dimension where nothing is done
-    to the sums.
+    Rows and columns may be sharded, together with addends that have them. The inner dimension may be sharded if the
+    sums are the result, without addend or activation.
     """
     given = {a.name: v for a, v in zip(op.arguments, arguments)}
     a, b = arguments[:2]
@@ -107,7 +108,7 @@ def _of_product(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
     shape = [*a.shape[:-1], b.shape[0]] if is_linear else [a.shape[of_rows], b.shape[b_columns]]
 
     def addend(value: Any, dim: int | None) -> Placement:
-        """An addend is broadcast to the result: it is sharded with it where it has the dimension."""
+        """Returns the placement of an addend, which broadcasts to the result: sharded if it has the dimension."""
         own = -1 if dim is None else dim - rank + value.ndim
         return Shard(own) if dim is not None and own >= 0 and value.shape[own] == shape[dim] > 1 else Replicate()
 
@@ -126,7 +127,7 @@ def _of_product(op: Op, arguments: tuple[Any, ...]) -> list[Way]:
 
 
 def _rule(op: Op) -> Callable[[tuple[Any, ...]], list[Way]] | None:
-    """The rule of an op, or of one with the gradients of another."""
+    """Returns the rule of an op, or of an op that computes the gradients of another."""
     if op.rules.dimensions in ("product", "linear"):
         return partial(_of_product, op)
     if op.rules.dimensions in _ROWS:
@@ -136,25 +137,25 @@ def _rule(op: Op) -> Callable[[tuple[Any, ...]], list[Way]] | None:
 
 
 def register_sharding() -> list[str]:
-    """Makes ops run on DTensors, by what their packages declare of their dimensions; gives their names.
+    """Makes ops run on DTensors, by the dimensions that their packages declare. Returns the names of these ops.
 
-    For the ops of the packages that are open now and of those of ``kpkg.ops``, which it opens, once in a process. Rows
-    may be sharded everywhere; products also over columns of the result and, without an addend, over the inner
-    dimension, which leaves partial sums. Other ops are refused on DTensors by PyTorch. Warns where no package has any
-    of them. Raises ImportError where PyTorch has no DTensor.
+    It applies to the ops of packages that are open now, and of ``kpkg.ops``, whose packages it opens, once in a
+    process. Rows may always be sharded. Products may also be sharded over columns of the result. Without an addend they
+    may be sharded over the inner dimension, with partial sums. PyTorch refuses other ops on DTensors. Warns if no
+    package has such ops. Raises ImportError if PyTorch has no DTensor.
     """
     from kpkg import _default, _torch
 
     for op in itertools.chain.from_iterable(_default._packages.libraries()):
         if op.rules.dimensions:
-            _ = _default.ops[op.name].op  # which registers the ops of the package that has it
+            _ = _default.ops[op.name].op  # registers the ops of the package that has it
     for name, op in list(_torch._current_ops.items()):
         if name == op.name and name not in _registered and _rule(op) is not None:
             _registered.add(name)
             overload = op._torch.default
 
             def ways(*arguments: Any, name: str = name) -> list[Way]:
-                rule = _rule(_torch._current_ops[name])  # another library may have the name by now
+                rule = _rule(_torch._current_ops[name])  # another library may have taken the name
                 return [_whole(_torch._current_ops[name], arguments)] if rule is None else rule(arguments)
 
             _register(overload)(ways)
@@ -167,9 +168,9 @@ def register_sharding() -> list[str]:
 
 
 def _decide_by_all_arguments(overload: Any) -> None:
-    """Makes PyTorch keep the answers of a rule by all arguments.
+    """Makes PyTorch cache the results of a rule by all arguments.
 
-    By itself it keeps them by the tensors and, for ops that its public function registers, by integers.
+    By default it caches them by tensors and, for ops that its public function registers, by integers.
     """
     propagator: Any = DTensor._op_dispatcher.sharding_propagator
     kinds = [str(argument.type) for argument in overload._schema.arguments]

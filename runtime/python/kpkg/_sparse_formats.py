@@ -1,4 +1,4 @@
-"""Packed sparse weights as PyTorch sees them: the dense weights.
+"""Unpacks sparse weights to dense weights with PyTorch.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,7 +16,7 @@ LISTED = 256
 
 
 def from_elements(masks: Tensor, starts: Tensor, values: Tensor, k: int) -> Tensor:
-    """The weight [n, k] of kpkg::sparse_linear."""
+    """Returns the weight [n, k] of kpkg::sparse_linear."""
     bits = (masks.unsqueeze(2) >> torch.arange(WORD, device=masks.device)) & 1
     places = starts.unsqueeze(2) + bits.cumsum(2) - bits
     padded = torch.cat([values, values.new_zeros(1)])
@@ -25,7 +25,7 @@ def from_elements(masks: Tensor, starts: Tensor, values: Tensor, k: int) -> Tens
 
 
 def from_blocks(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
-    """The weight [n, k] of kpkg::block_sparse_linear."""
+    """Returns the weight [n, k] of kpkg::block_sparse_linear."""
     size, rows = values.shape[1], len(crow) - 1
     blocks = values.new_zeros(rows, k // size, size, size)
     places = torch.arange(rows, device=crow.device).repeat_interleave(crow.diff())
@@ -34,13 +34,13 @@ def from_blocks(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
 
 
 def from_compressed(crow: Tensor, col: Tensor, values: Tensor, k: int) -> Tensor:
-    """The weight [n, k] of kpkg::compressed_linear."""
+    """Returns the weight [n, k] of kpkg::compressed_linear."""
     rows = torch.arange(len(crow) - 1, device=crow.device).repeat_interleave(crow.diff())
     return values.new_zeros(len(crow) - 1, k).index_put((rows, col.long()), values, accumulate=True)
 
 
 def from_halves(values: Tensor, positions: Tensor) -> Tensor:
-    """The weight [n, k] of kpkg::half_sparse_linear."""
+    """Returns the weight [n, k] of kpkg::half_sparse_linear."""
     n, kept = values.shape
     blocks = positions.view(*positions.shape[:2], 4, 8, 4, 2, 2).permute(0, 2, 6, 3, 1, 5, 4)
     words = blocks.reshape(positions.shape[0] * 64, positions.shape[1] * 8)[:n].int()
@@ -52,7 +52,7 @@ def from_halves(values: Tensor, positions: Tensor) -> Tensor:
 
 
 def window_columns(columns: Tensor, size: Sequence[int], channels: int) -> Tensor:
-    """`columns` of kpkg::half_sparse_conv2d as kpkg::half_sparse_linear takes them, for `channels` a tap."""
+    """Converts `columns` of kpkg::half_sparse_conv2d to those of kpkg::half_sparse_linear, for `channels` per tap."""
     line, tap, channel = columns.unbind()
     k = size[0] * size[1] * channels
     behind = ((line * size[1] + tap) * channels + channel).where((channel >= 0) & (channel < channels), -1)
@@ -60,7 +60,7 @@ def window_columns(columns: Tensor, size: Sequence[int], channels: int) -> Tenso
 
 
 def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor, k: int) -> Tensor:
-    """The weight [n, k] of kpkg::half_sparse_linear with columns behind its own ones."""
+    """Returns the weight [n, k] of kpkg::half_sparse_linear with further columns behind its own."""
     matrix, own = from_halves(values, positions), -(-k // STEP) * STEP
     n = len(matrix)
 
@@ -84,5 +84,5 @@ def with_rest(values: Tensor, positions: Tensor, columns: Tensor, starts: Tensor
 
 
 def as_image_weight(matrix: Tensor, channels: int, size: Sequence[int]) -> Tensor:
-    """The weight [k, channels, size] whose matrix [k, taps * channels, perhaps rounded up] this is."""
+    """Returns the weight [k, channels, size] of a matrix [k, taps * channels, perhaps rounded up]."""
     return matrix.view(matrix.shape[0], size[0], size[1], -1)[..., :channels].permute(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""How weights that are mostly zeros are packed: what the ops of sparse products take.
+"""Packs weights that are mostly zeros for the ops of sparse products.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -12,9 +12,9 @@ from torch.nn.functional import pad
 from kpkg._sparse_formats import LISTED, STEP, WORD
 
 _GROUP = 4
-_LANES = 16  # that read a line of columns, each _LANE of them
+_LANES = 16  # lanes that read a line of columns, each lane _LANE of them
 _LANE = STEP // _LANES
-_SEARCHED = 1 << 26  # elements at once, for which columns are exchanged
+_SEARCHED = 1 << 26  # elements per step of the search for exchanges
 
 
 def nonzero_blocks(matrix: Tensor, size: int) -> Tensor:
@@ -23,9 +23,9 @@ def nonzero_blocks(matrix: Tensor, size: int) -> Tensor:
 
 
 def blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
-    """crow, col, values and moves, as kpkg::block_sparse_linear says.
+    """Returns crow, col, values and moves, as described at kpkg::block_sparse_linear.
 
-    Long block rows come first, so that those that compute them end together.
+    Long block rows come first, so that thread blocks end at similar times.
     """
     n, k = weight.shape
     keep = nonzero_blocks(weight, size)
@@ -37,9 +37,9 @@ def blocks(weight: Tensor, size: int) -> tuple[Tensor, ...]:
 
 
 def halves(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """values and positions, as kpkg::half_sparse_linear says.
+    """Returns values and positions, as described at kpkg::half_sparse_linear.
 
-    Groups with fewer than two elements get zeros, in places that differ.
+    Groups with fewer than two elements are filled with zeros, at distinct positions.
     """
     n, k = weight.shape
     groups = weight.view(n, k // _GROUP, _GROUP)
@@ -55,9 +55,9 @@ def halves(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def halves_and_rest(weight: Tensor, reorder: bool = True) -> tuple[Tensor, ...]:
-    """values, positions, columns and starts, as kpkg::half_sparse_linear says.
+    """Returns values, positions, columns and starts, as described at kpkg::half_sparse_linear.
 
-    Without `reorder` the matrix's own columns keep their places, and `columns` has only those behind them.
+    Without `reorder`, the matrix's own columns keep their positions, and `columns` has only the columns behind them.
     """
     n, k = weight.shape
     own = -(-k // STEP)
@@ -81,7 +81,7 @@ def halves_and_rest(weight: Tensor, reorder: bool = True) -> tuple[Tensor, ...]:
 
 
 def half_windows_and_rest(weight: Tensor, taps: int, channels: int) -> tuple[Tensor, ...]:
-    """The tensors of kpkg::half_sparse_conv2d for a matrix [n, rows of taps * taps * channels].
+    """Returns the tensors of kpkg::half_sparse_conv2d for a matrix [n, rows of taps * taps * channels].
 
     They are values, positions, columns and starts.
     """
@@ -94,15 +94,15 @@ def half_windows_and_rest(weight: Tensor, taps: int, channels: int) -> tuple[Ten
 
 
 def compressed(weight: Tensor) -> tuple[Tensor, ...]:
-    """crow, col and values, as kpkg::compressed_linear says."""
+    """Returns crow, col and values, as described at kpkg::compressed_linear."""
     keep = weight != 0
     crow = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.sum(1).cumsum(0)])
     return crow.int(), keep.nonzero()[:, 1].int(), weight[keep].contiguous()
 
 
 def elements(weight: Tensor) -> tuple[Tensor, ...]:
-    """masks, starts and values, as kpkg::sparse_linear says."""
-    # Words of two neighbours along k stand together in `values`: a step of the kernel reads 64 elements of each row.
+    """Returns masks, starts and values, as described at kpkg::sparse_linear."""
+    # Words of two adjacent groups along k are together in `values`: a step of the kernel reads 64 elements of each row.
     n, k = weight.shape
     words = -(-k // (2 * WORD)) * 2
     padded = pad(weight, (0, words * WORD - k)).view(n, words // 2, 2, WORD).transpose(0, 1)
@@ -119,10 +119,10 @@ def elements(weight: Tensor) -> tuple[Tensor, ...]:
 
 
 def _apart(weight: Tensor) -> Tensor:
-    """Orders the columns of a weight [n, a multiple of STEP] for 2:4.
+    """Orders the columns of a weight [n, a multiple of STEP] for 2:4 sparsity.
 
-    Few rows then have more than two elements in four neighbours. Columns stay within steps, so that reading them in
-    this order is reading lines of memory.
+    Few rows then have more than two elements in four adjacent columns. Columns stay within steps, so that reads in this
+    order are reads of lines of memory.
     """
     n, k = weight.shape
     steps = (weight != 0).view(n, k // STEP, STEP).transpose(0, 1)
@@ -132,10 +132,10 @@ def _apart(weight: Tensor) -> Tensor:
 
 
 def _exchanged(is_kept: Tensor) -> Tensor:
-    """Orders the columns of [steps, n, STEP], for each step, by a local search.
+    """Orders the columns of [steps, n, STEP] for each step by a local search.
 
-    Those two columns are exchanged that save the most, as long as any do. Permutations for 2:4 pruning are found like
-    this: Pool and Yu, NeurIPS 2021.
+    It exchanges the two columns that save the most elements, as long as an exchange saves any. Pool and Yu (NeurIPS
+    2021) find permutations for 2:4 pruning like this.
     """
     steps, n, _ = is_kept.shape
     device = is_kept.device
@@ -147,12 +147,12 @@ def _exchanged(is_kept: Tensor) -> Tensor:
         now = is_kept[active].gather(2, order[active].unsqueeze(1).expand(-1, n, -1)).float()
         fours = now.view(len(active), n, STEP // _GROUP, _GROUP)
         others = (fours.sum(3, keepdim=True) - fours).flatten(2)
-        # [a, b]: rows in which b would be one too many in the place of a.
+        # [a, b]: rows that have one element too many if b replaces a.
         above = (others >= 2).float().transpose(1, 2) @ now
         here = above.diagonal(dim1=1, dim2=2)
         change = (above + above.transpose(1, 2) - here.unsqueeze(1) - here.unsqueeze(2)).masked_fill(is_same, 0)
         is_better = torch.zeros(len(active), dtype=torch.bool, device=device)
-        for _ in range(STEP // _GROUP // 4):  # exchanges between other fours do not change what these save
+        for _ in range(STEP // _GROUP // 4):  # exchanges between other groups do not change these savings
             least, at = change.flatten(1).min(1)
             saves = least < 0
             is_better |= saves
@@ -166,31 +166,31 @@ def _exchanged(is_kept: Tensor) -> Tensor:
 
 
 def _moved_elements(rows: Tensor) -> Tensor:
-    """Says which elements of blocks of rows [blocks, rows, k] are moved.
+    """Selects the elements of blocks of rows [blocks, rows, k] that are moved.
 
-    For each block and four columns: those in the fewest columns that leave no row more than two.
+    For each block and group of four columns, it moves the fewest columns that leave no row more than two elements.
     """
     blocks, _, k = rows.shape
     keep = (rows != 0).view(blocks, LISTED, k // _GROUP, _GROUP)
-    bits = (keep.long() << torch.arange(_GROUP, device=rows.device)).sum(3)  # of a row, which of four columns
+    bits = (keep.long() << torch.arange(_GROUP, device=rows.device)).sum(3)  # mask of a row's elements in four columns
     sets = torch.arange(1 << _GROUP, device=rows.device)
     size = (sets.unsqueeze(1) >> torch.arange(_GROUP, device=rows.device) & 1).sum(1)
-    leaves = size[sets.unsqueeze(1) & ~sets] > 2  # [columns of a row, columns that go]
-    is_seen = torch.stack([(bits == one).any(1) for one in sets], 2)  # [blocks, fours of columns, columns of a row]
+    leaves = size[sets.unsqueeze(1) & ~sets] > 2  # [columns of a row, moved columns]
+    is_seen = torch.stack([(bits == one).any(1) for one in sets], 2)  # [blocks, groups of four, columns of a row]
     leaves_some = (is_seen.unsqueeze(3) & leaves).any(2)
-    going = (size + _GROUP * leaves_some).argmin(2)  # [blocks, fours of columns]
+    going = (size + _GROUP * leaves_some).argmin(2)  # [blocks, groups of four columns]
     goes = (going.unsqueeze(2) >> torch.arange(_GROUP, device=rows.device) & 1).bool().unsqueeze(1)
     return (keep & goes & (size[bits] > 2).unsqueeze(3)).view(rows.shape)
 
 
 def _slots(moved: Tensor) -> Tensor:
-    """Chooses columns for the moved elements of rows [rows, k], a multiple of STEP, -1 for none.
+    """Chooses columns, a multiple of STEP, for the moved elements of rows [rows, k]. -1 stands for none.
 
-    Of four neighbours, at most two have elements of the same row.
+    At most two of four adjacent columns have elements of the same row.
     """
     columns = moved.any(0).nonzero()[:, 0]
     padded = pad(columns, (0, -len(columns) % STEP), value=-1)
-    # Neighbours on which lanes of a warp work are neighbours of memory, as far as they can be.
+    # Adjacent lanes of a warp read adjacent columns, as far as possible.
     ordered = padded.view(-1, _LANE, _LANES).transpose(1, 2).reshape(-1)
     groups = (moved[:, ordered.clamp_min(0)] & (ordered >= 0)).view(len(moved), len(ordered) // _GROUP, _GROUP)
     if bool((groups.sum(2) <= 2).all()):

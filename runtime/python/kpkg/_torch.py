@@ -1,4 +1,4 @@
-"""Registration of a package's ops with PyTorch: schemas and kernels by libkpkg_torch, fake kernels and fallbacks here.
+"""Registers a package's ops with PyTorch: schemas and kernels by libkpkg_torch, fake kernels and fallbacks here.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -24,16 +24,16 @@ from kpkg._op import Op
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
 
-# Python-side registrations live as long as these.
+# Registrations from Python live as long as these objects.
 _fragments: dict[str, torch.library.Library] = {}
 _current_ops: dict[str, Op] = {}  # by the dispatcher's name
 _with_fallback: set[str] = set()
-_unrecorded: set[str] = set()  # names whose plain calls pass autograd by
+_unrecorded: set[str] = set()  # names whose plain calls bypass autograd
 
 
 @functools.cache
 def _extension() -> ctypes.CDLL:
-    """libkpkg_torch, loaded into a process that has PyTorch."""
+    """Loads libkpkg_torch into a process that has PyTorch."""
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version < _OLDEST_TORCH:
         raise ImportError(f"kpkg needs PyTorch >= {'.'.join(map(str, _OLDEST_TORCH))}, this is {torch.__version__}")
@@ -67,7 +67,8 @@ def _extension() -> ctypes.CDLL:
         lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
         torch.float64,
     )  # fmt: skip
-    # Without a backward, PyTorch would warn in backward() and go on with gradients missing: that must be an error.
+    # Without a backward op, PyTorch would warn in backward() and continue with missing gradients. This must be an
+    # error.
     warnings.filterwarnings("error", message=".*autograd kernel was not registered to the Autograd key")
     return library
 
@@ -88,10 +89,11 @@ def _fragment(namespace: str) -> torch.library.Library:
 
 
 def out_schema(op: Op) -> str | None:
-    """The schema of the op's out= form, which returns nothing.
+    """Returns the schema of the op's out= form, which returns nothing.
 
-    PyTorch cannot compile ops that return arguments, except those with Tag.out (2.13). Inductor calls these in place of
-    the op itself, with arguments that do not fit. None for an op that writes into arguments or returns no tensors.
+    PyTorch cannot compile ops that return arguments, except ops with Tag.out (2.13). Inductor calls these instead of
+    the op itself, with arguments that do not fit. Returns None for an op that writes into arguments or returns no
+    tensors.
     """
     if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
         return None
@@ -104,19 +106,19 @@ def out_schema(op: Op) -> str | None:
 
 
 def symbolic_schema(schema: str) -> str:
-    """`schema` with symbolic integers as arguments.
+    """Returns `schema` with symbolic integers as arguments.
 
-    A size that is given as an argument then does not fix a compiled graph to it.
+    A compiled graph is then not specialised for a size that is an argument.
     """
     arguments, arrow, results = schema.rpartition("->")
     return re.sub(r"(?<=[(\s])int(?=[\s\[?])", "SymInt", arguments) + arrow + results
 
 
 def register(library: CustomOpLibrary) -> None:
-    """Makes every op of `library` callable through PyTorch's dispatcher; once per op, later calls do nothing.
+    """Makes every op of `library` callable through PyTorch's dispatcher, once per op. Later calls do nothing.
 
-    The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. The ops of one that lost
-    them go on under names of its own, ``torch.ops.<namespace>__<number>.<name>``.
+    The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. Ops of a library that
+    lost them continue under its own names, ``torch.ops.<namespace>__<number>.<name>``.
     """
     references = {op._native.reference for op in library}
     for op in library:
@@ -130,12 +132,13 @@ def register(library: CustomOpLibrary) -> None:
         if owner is not None:
             owner._torch = owner._default = None
             owner._is_displaced = True
-            _direct.detach(owner)  # its next call is to register it anew
+            _direct.detach(owner)  # its next call must register it again
     _autograd.note_registration()
 
 
 def register_reference(op: Op) -> None:
-    """Makes a reference callable with PyTorch's tensors, by the first such call: most are never called so."""
+    """Registers a reference with PyTorch at its first call with PyTorch's tensors. Most references have no such
+    call."""
     _register_op(op, f"{op.name.partition('::')[0]}__{op._library._order}")
 
 
@@ -168,7 +171,7 @@ def _register_op(op: Op, namespace: str) -> None:
         _check(extension.kpkg_torch_use_fallback(op._library._native.registry_address, op.name.encode()))
     op._torch = getattr(getattr(torch.ops, namespace), local)
     op._default = op._torch.default
-    if is_new:  # what records calls makes them by this one
+    if is_new:  # recorded calls use this overload
         _direct.place(name, op)
     _direct.attach(op)
 
@@ -219,7 +222,8 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
 
 
 def _register_version_bump(fragment: torch.library.Library, namespace: str, local: str, form: str) -> None:
-    """Autograd's version counters for an op that writes into arguments; the C ABI has no such registration."""
+    """Registers updates of autograd's version counters for an op that writes into arguments. The C ABI cannot do
+    this."""
     overload = getattr(getattr(getattr(torch.ops, namespace), local), form)
     names = [a.name for a in overload._schema.arguments]
     written = {a.name for a in overload._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
@@ -235,12 +239,12 @@ def _register_version_bump(fragment: torch.library.Library, namespace: str, loca
 
 
 def _reporting(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """`function` with errors reported beside the C ABI, which would lose their text."""
+    """Returns `function` with errors reported outside the C ABI, which would lose their text."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # every kind must come out of the op that was called
+        except Exception as error:  # the called op must raise errors of every type
             _extension().kpkg_torch_set_fallback_error(f"{type(error).__name__}: {error}".encode())
             placeholders = tuple(torch.empty(0) for _ in range(count))
             return placeholders[0] if count == 1 else placeholders or None
@@ -256,7 +260,7 @@ def _register_fallback(op: Op, name: str, schemas: list[str]) -> None:
     def implementation(*args: Any, **kwargs: Any) -> Any:
         run = _fallbacks.implementation(_current_ops[name])
         assert run is not None, "registered only where there is one"
-        with torch.no_grad():  # within a kernel, whose results autograd does not look into
+        with torch.no_grad():  # within a kernel, which autograd does not record
             return run(*args, **kwargs)
 
     def into(*args: Any, **kwargs: Any) -> None:
@@ -273,7 +277,7 @@ def _register_fallback(op: Op, name: str, schemas: list[str]) -> None:
 
     for schema, function in zip(schemas, (implementation, into)):
         head, arrow, results = schema.replace(local, f"{namespace}__{local}", 1).rpartition("->")
-        if "?" in results:  # PyTorch's dispatcher for extensions mixes up the types of unlike results: these are alike
+        if "?" in results:  # PyTorch's dispatcher for extensions confuses result types that differ
             results = re.sub(r"Tensor\??", "Tensor?", results)
         form = head + arrow + results
         fragment.define(form)

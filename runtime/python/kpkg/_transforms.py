@@ -1,4 +1,4 @@
-"""Autocast and vmap: what dtypes ops compute in under torch.autocast, and how they run over a dimension more.
+"""Implements autocast and vmap: dtypes of ops under torch.autocast, and calls of ops with an additional dimension.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -16,14 +16,14 @@ from kpkg._op import Op
 
 # ---- autocast: as PyTorch does for its op of the same work -----------------------------------------------------------
 
-# What autocast makes of float arguments on the CPU and on CUDA devices, by the dispatcher's name: a dtype, a function
-# that gives it, or a word that decides for arguments of several dtypes; or a pair of that and the positions of the
-# arguments that it is for.
+# Autocast's rules for float arguments on the CPU and on CUDA devices, by the dispatcher's name. A rule is a dtype, a
+# function that returns it, or a word that decides for arguments of several dtypes. A rule for some arguments only is a
+# pair with their positions.
 casts: dict[str, list[Any]] = {}
 
 
 def follow_autocast(name: str, op: Op) -> None:
-    """Makes the entry of `name` in the table of casts that of `op`."""
+    """Sets the entry of `name` in the table of casts to the rules of `op`."""
     casts.setdefault(name, [])[:] = (_cast_of(op, device) for device in ("cpu", "cuda"))
 
 
@@ -34,12 +34,12 @@ def _cast_of(op: Op, device: str) -> Any:
     return (cast, {i for i, a in enumerate(op.arguments) if a.name in names}) if names else cast
 
 
-#: The dtypes that autocast changes: not float64, and not 8-bit floats.
+#: The dtypes that autocast changes. float64 and 8-bit floats are not among them.
 _CAST = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _autocast_dtype(cast: Any, tensors: list[Tensor]) -> torch.dtype | None:
-    """The dtype that float arguments are cast to; None leaves them."""
+    """Returns the dtype to which float arguments are cast, or None if they keep their dtypes."""
     if not isinstance(cast, str):
         return cast() if callable(cast) else cast
     dtypes = [t.dtype for t in tensors if t.dtype in _CAST]
@@ -79,7 +79,7 @@ def register_autocast(name: str, fragment: torch.library.Library) -> None:
 def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: torch.library.Library) -> None:
     """Makes op `name` run under torch.vmap.
 
-    By the same op where one dimension more gives the same, else by a loop over the dimension.
+    It calls the same op once if that accepts the additional dimension, else in a loop over the dimension.
     """
     overload = getattr(getattr(torch.ops, name.partition("::")[0]), local).default
 
@@ -100,9 +100,10 @@ def register_vmap(name: str, local: str, current: Callable[[], Op], fragment: to
 
 
 def _with_leading_dimension(op: Op, dims: list[int | None], values: list[Any]) -> list[Any] | None:
-    """The arguments of one call with one dimension more, in front. None where the op's `dimensions` allow no such call.
+    """Returns the arguments of one call with an additional leading dimension, or None if `dimensions` forbids such a
+    call.
 
-    That dimension is one of the first tensor alone, or one that all tensors of an elementwise op share.
+    Only the first tensor has that dimension, or all tensors of an elementwise op share it.
     """
     tensors = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     moved = [v if d is None else v.movedim(d, 0) for d, v in zip(dims, values)]

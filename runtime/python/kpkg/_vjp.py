@@ -1,4 +1,4 @@
-"""Gradients of functions by PyTorch's autograd, also within a kernel and within transforms of torch.func.
+"""Computes gradients of functions by PyTorch's autograd, also within a kernel and within transforms of torch.func.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 
 @contextlib.contextmanager
 def _recorded() -> Iterator[None]:
-    """Autograd records here, also within a kernel, below autograd."""
+    """Makes autograd record, also within a kernel, below autograd."""
     include = torch._C._dispatch_tls_local_include_set()
     exclude = torch._C._dispatch_tls_local_exclude_set()
     for key in (
@@ -36,12 +36,12 @@ def _recorded() -> Iterator[None]:
 def differentiate(
     function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
 ) -> list[Tensor]:
-    """Gradients of ``function(*arguments)`` for the tensor arguments numbered in `wanted`.
+    """Computes the gradients of ``function(*arguments)`` for the tensor arguments with the indices `wanted`.
 
-    They are those of its first ``len(grads)`` results.
+    `grads` are the gradients of its first ``len(grads)`` results.
 
-    Zeros where a result does not depend on an argument. With gradients enabled, these gradients can be differentiated
-    again.
+    A gradient is zero if the results do not depend on the argument. If gradients are enabled, the results can be
+    differentiated again.
     """
     has_tangents = forward_ad._current_level >= 0 and any(_tangent(value) is not None for value in (*arguments, *grads))
     if torch._C._are_functorch_transforms_active() and not has_tangents:
@@ -51,14 +51,14 @@ def differentiate(
     def leaf(i: int, value: Any) -> Any:
         if not isinstance(value, Tensor) or (again and (value.requires_grad or i not in wanted)):
             return value
-        tangent = _tangent(value)  # which detach() takes off
+        tangent = _tangent(value)  # detach() removes it
         fresh = value.detach().requires_grad_(i in wanted)
         return fresh if tangent is None else forward_ad.make_dual(fresh, tangent)
 
     with (
         _recorded(),
         enable_inplace_requires_grad(True),
-    ):  # of leaves of its own, which transforms of torch.func do not see
+    ):  # for its own leaves, which transforms of torch.func do not see
         leaves = [leaf(i, value) for i, value in enumerate(arguments)]
         results = function(*leaves)
         results = results if isinstance(results, tuple) else (results,)
@@ -81,7 +81,7 @@ def _tangent(value: Any) -> Tensor | None:
 def _differentiate_functionally(
     function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
 ) -> list[Tensor]:
-    """The same within transforms of torch.func, which know no leaves."""
+    """Computes the same within transforms of torch.func, which have no leaves."""
     if not wanted:
         return []
 
@@ -100,9 +100,10 @@ def _differentiate_functionally(
 def gradients(
     function: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any], wanted: Sequence[bool] | None = None
 ) -> Any:
-    """Gradients of ``function(*inputs)`` for `inputs`, from those of its first results: one, or a tuple of several.
+    """Computes the gradients of ``function(*inputs)`` for `inputs`, given the gradients of its first results.
 
-    None for an input that is no tensor, and for one that `wanted` denies.
+    Returns one gradient, or a tuple of several. A gradient is None if the input is no tensor, or if `wanted` is false
+    for it.
     """
     asked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and (wanted is None or wanted[i])]
     found = dict(zip(asked, differentiate(function, inputs, asked, grads)))

@@ -1,6 +1,6 @@
-"""Weights that are mostly zeros: packed once, multiplied by ops that read and store only the rest.
+"""Packs weights that are mostly zeros once, and multiplies by ops that store and read only their other elements.
 
-    weight = kpkg.sparse.pack(layer.weight, sample_input=x)     # measures which form is the fastest on x's device
+    weight = kpkg.sparse.pack(layer.weight, sample_input=x)     # measures the fastest format on x's device
     y = kpkg.sparse.linear(x, weight, layer.bias)               # or kpkg.sparse.conv2d, for a weight of four dimensions
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,10 +40,10 @@ from kpkg._sparse_packing import (
 _BLOCKS = (128, 64, 32, 16)
 _FORMATS = ("elements", "csr", "blocks", "2:4", "dense")
 _HALVES = (torch.float16, torch.bfloat16)
-#: Channels of a tap are rounded up to so many, which a step of the kernels takes.
+#: The elements of a kernel's step. Channels of a tap are rounded up to a multiple.
 _UNITS = {"elements": 64, "csr": 1, "blocks": 1, "2:4": 128}
 
-#: Columns that windows are copied for are at most the weight's own ones by this.
+#: The most columns for which windows are copied are the weight's own columns divided by this.
 _MOST_TAKEN = 4
 
 Numbers = int | Sequence[int]
@@ -53,14 +53,14 @@ Numbers = int | Sequence[int]
 class SparseWeight:
     """A packed weight [n, k], or [n, c, rows, columns] of a convolution.
 
-    format: how it is packed, and the ops that take its tensors.
+    format: the format, and the ops that take its tensors.
     * "elements": kpkg::sparse_linear and sparse_conv2d; in float16 and bfloat16 half_sparse_linear and
       half_sparse_conv2d, with further columns.
     * "csr": kpkg::compressed_linear.
     * "blocks": kpkg::block_sparse_linear and block_sparse_conv2d.
     * "2:4": kpkg::half_sparse_linear and half_sparse_conv2d.
     * "dense": none; its tensor is the weight.
-    times: microseconds of a call with the sample input, for each form that `pack` has measured.
+    times: microseconds of a call with the sample input, for each format that `pack` has measured.
     """
 
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class SparseWeight:
     times: dict[str, float] = field(default_factory=dict)
 
     def dense(self) -> Tensor:
-        """The weight itself."""
+        """Returns the dense weight."""
         if self.format == "dense":
             return self.tensors[0]
         channels, size = self.shape[1], self.shape[2:]
@@ -95,7 +95,7 @@ class SparseWeight:
         return as_image_weight(matrix, channels, size).contiguous() if size else matrix
 
     def _has_rest(self) -> bool:
-        """Whether elements are packed as two of every four and columns with the rest."""
+        """Returns whether elements are packed with 2:4 sparsity, and further columns with the rest."""
         return self.format == "elements" and len(self.tensors) == 4
 
     def __repr__(self) -> str:
@@ -116,31 +116,31 @@ def pack(
     padding: Numbers = 0,
     dilation: Numbers = 1,
 ) -> SparseWeight:
-    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, whose zeros need not be multiplied.
+    """Packs a weight [n, k], or [n, c, rows, columns] of a convolution, so that products skip its zeros.
 
     It may have any of PyTorch's sparse layouts.
 
-    format: the form, or None for the fastest.
-    * "elements": a bit for each element. In float16 and bfloat16 they are packed as "2:4": third and fourth ones of
-      four neighbours stand in columns behind the others, which 256 rows share. Weights with few of these are fast: each
-      call also copies the elements that these columns are multiplied by. Weights of convolutions for which that would
-      be more than a quarter of the image's windows keep a bit for each element.
-    * "csr": compressed rows of a matrix, of which CPUs multiply only the elements that are not zero. Faster than the
-      dense weight for many rows of the input where some nineteen of twenty elements are zeros.
+    format: the format, or None for the fastest.
+    * "elements": a bit for each element. In float16 and bfloat16 they are packed as "2:4". Third and fourth elements of
+      four adjacent ones are in columns behind the others, which 256 rows share. Weights with few such columns are fast,
+      since each call also copies the elements by which these columns are multiplied. If that would be more than a
+      quarter of an image's windows, weights of convolutions keep a bit for each element.
+    * "csr": compressed sparse rows. CPUs multiply only elements that are not zero. For many rows of the input, it is
+      faster than the dense weight if about 95 % of the elements are zeros.
     * "blocks": the blocks that are not empty.
-    * "2:4": float16 and bfloat16 with at most two elements that are not zero of every four neighbours along k, a
-      multiple of 4, or along c.
+    * "2:4": float16 and bfloat16 with at most two non-zero elements in each group of four along k, a multiple of 4, or
+      along c.
     * "dense": the weight.
-    * None with a sample input: the form with which `linear` or `conv2d` is fastest, measured on its device.
-    * None without one: blocks where at most a quarter of them is not empty. Else 2:4 where the weight is that and the
-      device has sparse tensor cores for it. Else dense, since whether elements are faster depends on the device.
+    * None with a sample input: the format with which `linear` or `conv2d` is fastest, measured on its device.
+    * None without one: blocks if at most a quarter of them are not empty. Else 2:4 if the weight has 2:4 sparsity and
+      the device has sparse tensor cores. Else dense, since the speed of elements depends on the device.
 
-    block: 16, 32, 64 or 128, for blocks of n and k, or of n and the channels of a tap. None: of the sizes that
-    divide these, the one that leaves out the most.
+    block: 16, 32, 64 or 128, for blocks of n and k, or of n and the channels of a tap. With None, blocks
+    have the dividing size that omits the most elements.
     sample_input: [..., k], or images with the convolution's stride, padding and dilation.
 
-    Raises ValueError for other values, a weight that is no such tensor of floats, sizes that blocks do not divide, a
-    weight that is not 2:4, or 2^31 elements to pack.
+    Raises ValueError for other values, and for a weight that is no such tensor of floats. Also raises it for sizes that
+    blocks do not divide, a weight without 2:4 sparsity, or 2^31 elements to pack.
     """
     if weight.layout is not torch.strided:
         weight = weight.detach().to_dense()
@@ -179,7 +179,7 @@ def pack(
 
 
 def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> Tensor:
-    """input [..., k] times the transposed weight, plus bias [n]: [..., n].
+    """Computes input [..., k] times the transposed weight, plus bias [n]: [..., n].
 
     Gradients are those of PyTorch's dense product.
     """
@@ -208,9 +208,9 @@ def conv2d(
     padding: Numbers = 0,
     dilation: Numbers = 1,
 ) -> Tensor:
-    """The convolution of images [n, c, h, w], as torch.nn.functional.conv2d; padding is numbers.
+    """Computes the convolution of images [n, c, h, w], as torch.nn.functional.conv2d. padding must be numbers.
 
-    Results of sparse forms have channels last in memory, and images that do not are copied first. Gradients are those
+    Results of sparse formats are channels-last. Images that are not channels-last are copied first. Gradients are those
     of PyTorch's dense convolution.
     """
     if len(weight.shape) != 4:
@@ -239,7 +239,7 @@ def _density(weight: Tensor) -> float:
 
 
 def _matrix(weight: Tensor, unit: int) -> Tensor:
-    """[n, k], or [n, rows * columns * c] with c rounded up to a multiple of `unit`."""
+    """Returns the weight as [n, k], or as [n, rows * columns * c] with c rounded up to a multiple of `unit`."""
     if weight.ndim == 2:
         return weight
     channels = weight.shape[1]
