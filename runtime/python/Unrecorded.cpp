@@ -56,10 +56,11 @@ bool isPlain() {
 
 /// Interned names of attributes.
 struct Names {
-  PyObject *requiresGrad, *currentLevel, *isCuda, *dtype, *isFloatingPoint, *to;
+  PyObject *requiresGrad, *currentLevel, *isCuda, *dtype, *to;
 };
 Names names;
-PyObject *double_; ///< the dtype that autocast leaves alone
+std::vector<nanobind::object>
+    *castDtypes; ///< the dtypes that autocast changes; never freed, as the interpreter ends first
 
 /// The most arguments that an op of PyTorch may have.
 constexpr Py_ssize_t mostArguments = 32;
@@ -175,11 +176,12 @@ std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *
     values[size_t(i)] = nanobind::borrow(args[i]);
     if (isOn && isTensor(self, args[i])) {
       nanobind::object dtype = attribute(args[i], names.dtype);
-      if (isTrue(dtype.ptr(), names.isFloatingPoint)) {
+      auto isDtype = [&](const nanobind::object &each) { return each.is(dtype); };
+      if (std::any_of(castDtypes->begin(), castDtypes->end(), isDtype)) {
         if (isWord && common && !common.is(dtype))
           return std::nullopt;
         common = dtype;
-        if (!isWord && !wanted.is(dtype) && !dtype.is(double_))
+        if (!isWord && !wanted.is(dtype))
           values[size_t(i)] = nanobind::handle(args[i]).attr(names.to)(wanted);
       }
     }
@@ -279,7 +281,7 @@ PyType_Spec spec = {"kpkg._native.Unrecorded", sizeof(Unrecorded), 0, Py_TPFLAGS
 /// numbers. Returns false if the functions are missing or behave differently. Every call then goes to its target.
 static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std::vector<uint16_t> autocast,
                              const nanobind::callable &isIncluded, const nanobind::callable &isExcluded,
-                             nanobind::object uncast) {
+                             std::vector<nanobind::object> cast) {
   void *library = ::dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return false;
@@ -305,7 +307,8 @@ static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std
   for (const std::vector<uint16_t> &keys : {modes, autocast})
     for (uint16_t key : keys)
       found.works &= agrees(key);
-  double_ = uncast.release().ptr();
+  if (!castDtypes)
+    castDtypes = new std::vector<nanobind::object>(std::move(cast));
   found.autograd = autograd;
   found.modes = std::move(modes);
   found.autocast = std::move(autocast);
@@ -317,10 +320,9 @@ static bool useDispatchState(uint16_t autograd, std::vector<uint16_t> modes, std
 void defineUnrecorded(nanobind::module_ &module) {
   module.def("use_dispatch_state", useDispatchState, nanobind::arg("autograd"), nanobind::arg("modes"),
              nanobind::arg("autocast"), nanobind::arg("is_included"), nanobind::arg("is_excluded"),
-             nanobind::arg("uncast"));
+             nanobind::arg("cast"));
   auto intern = [](const char *text) { return PyUnicode_InternFromString(text); };
-  names = {intern("requires_grad"), intern("_current_level"),    intern("is_cuda"),
-           intern("dtype"),         intern("is_floating_point"), intern("to")};
+  names = {intern("requires_grad"), intern("_current_level"), intern("is_cuda"), intern("dtype"), intern("to")};
   PyObject *type = PyType_FromSpec(&spec);
   if (!type || PyModule_AddObjectRef(module.ptr(), "Unrecorded", type) != 0)
     throw nanobind::python_error();

@@ -65,7 +65,7 @@ def _extension() -> ctypes.CDLL:
         int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
         lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)),
         lambda key: torch._C._dispatch_tls_is_dispatch_key_excluded(_key(key)),
-        torch.float64,
+        list(_transforms.CAST),
     )  # fmt: skip
     # Without a backward op, PyTorch would warn in backward() and continue with missing gradients. This must be an
     # error.

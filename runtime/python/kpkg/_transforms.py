@@ -35,21 +35,21 @@ def _cast_of(op: Op, device: str) -> Any:
 
 
 #: The dtypes that autocast changes. float64 and 8-bit floats are not among them.
-_CAST = (torch.float32, torch.float16, torch.bfloat16)
+CAST = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _autocast_dtype(cast: Any, tensors: list[Tensor]) -> torch.dtype | None:
     """Returns the dtype to which float arguments are cast, or None if they keep their dtypes."""
     if not isinstance(cast, str):
         return cast() if callable(cast) else cast
-    dtypes = [t.dtype for t in tensors if t.dtype in _CAST]
+    dtypes = [t.dtype for t in tensors if t.dtype in CAST]
     if cast == "keep" or len(set(dtypes)) < 2:
         return None
     return dtypes[0] if cast == "first" else reduce(torch.promote_types, dtypes)
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
-    return value.to(dtype) if isinstance(value, Tensor) and value.dtype in _CAST and value.dtype != dtype else value
+    return value.to(dtype) if isinstance(value, Tensor) and value.dtype in CAST and value.dtype != dtype else value
 
 
 def register_autocast(name: str, fragment: torch.library.Library) -> None:
