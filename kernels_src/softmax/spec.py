@@ -72,8 +72,12 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     extreme = torch.tensor(rows, dtype=torch.float64).to(dtype)
     yield Sample((extreme, -1), label="extreme")
     yield Sample((extreme.T.contiguous(), 0), label="extreme columns")
-    yield Sample((extreme.T.repeat(4000, 1), 0), label="extreme parts of columns")
-    yield Sample((extreme.repeat(1, 80000), -1), label="extreme parts of rows")
+    # All other parts of long rows and columns have the sum 0.
+    nothing = torch.full((len(rows), 320000), -math.inf, dtype=dtype)
+    yield Sample(
+        (torch.cat([extreme, nothing[:, :16000], extreme], 1).T.contiguous(), 0), label="extreme parts of columns"
+    )
+    yield Sample((torch.cat([extreme, nothing, extreme], 1), -1), label="extreme parts of rows")
 
 
 def benchmarks(generator: torch.Generator) -> dict[str, Sample]:

@@ -148,7 +148,7 @@ def test_promotion(library):
         ("from_file('file')", "`from_file` is neither"),
         ("x +", "invalid syntax"),
         ("_x", "begins with `_`"),
-        ("x.untyped_storage().resize_(0)", "`untyped_storage` is no attribute of tensors"),
+        ("x.untyped_storage()", "`untyped_storage` is no attribute of tensors"),
         ("x.data_ptr()", "`data_ptr` is no attribute of tensors"),
         ("aten.set_(x, x)", "`set_` is no operator of PyTorch"),
         ("aten._unsafe_index(x, [x])", "`_unsafe_index` is no operator of PyTorch"),

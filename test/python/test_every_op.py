@@ -119,7 +119,7 @@ def test_all_have_fallbacks(ops):
     assert not without
     for op in ops.values():
         if op.rules.fallback:
-            _fallbacks.compiled(op)  # which refuses a text that is none
+            _fallbacks.compiled(_fallbacks.Declaration.of(op))  # which refuses a text that is none
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))

@@ -114,7 +114,7 @@ def test_introspection(libraries):
         "kpkg::log_softmax",
     } <= {op.name for op in library}
     assert library.softmax.schema == "softmax(Tensor input, int dim=-1) -> Tensor"
-    assert "Softmax along" in library.softmax.__doc__
+    assert "softmax along" in library.softmax.__doc__
     assert library.manifest["ops"]
     assert "softmax" in dir(library)
     library.verify()
