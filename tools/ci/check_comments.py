@@ -15,7 +15,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from check_pages import GLOSSARY, WORDS, retired_words, sentences
+from check_pages import GLOSSARY, retired_words, sentences, wrong_in
 
 #: Git patterns of the files whose comments are checked.
 COMMENTED = ("*.cpp", "*.h", "*.hpp", "*.c", "*.td", "*.def", "*.g4", "*.mlir", "*.py", "*.k")
@@ -120,18 +120,12 @@ def without_code(segment: str) -> str:
 
 def complaints(name: str, text: str, retired: dict[str, str]) -> list[str]:
     """Lists the broken rules of comments in the source `name`, one per line, each with its place."""
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, retired))})\b", re.I) if retired else None
-    found = []
-    for first, segment in segments(name, text):
-        for line, sentence in sentences(without_code(segment)):
-            place = f"{name}:{first + line - 1}"
-            count = len(re.findall(r"\S*\w\S*", sentence))
-            if count > WORDS:
-                start = " ".join(sentence.split()[:6])
-                found.append(f"{place}: a sentence of {count} words, the limit is {WORDS}: {start} ...")
-            for word in pattern.findall(sentence) if pattern else ():
-                found.append(f'{place}: "{word}": write "{retired[word.lower()]}" ({GLOSSARY})')
-    return found
+    return [
+        each
+        for first, segment in segments(name, text)
+        for line, sentence in sentences(without_code(segment))
+        for each in wrong_in(f"{name}:{first + line - 1}", sentence, retired)
+    ]
 
 
 def check_comments(root: Path, names: list[str]) -> list[str]:

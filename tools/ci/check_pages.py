@@ -87,6 +87,16 @@ def retired_words(glossary: str) -> dict[str, str]:
     return words
 
 
+def wrong_in(place: str, sentence: str, retired: dict[str, str]) -> list[str]:
+    """Lists the broken rules of one sentence: too many words, and retired ones."""
+    found = []
+    if (count := len(re.findall(r"\S*\w\S*", sentence))) > WORDS:
+        start = " ".join(sentence.split()[:6])
+        found.append(f"{place}: a sentence of {count} words, the limit is {WORDS}: {start} ...")
+    words = re.findall(rf"\b({'|'.join(map(re.escape, retired))})\b", sentence, re.I) if retired else []
+    return found + [f'{place}: "{word}": write "{retired[word.lower()]}" ({GLOSSARY})' for word in words]
+
+
 def complaints(name: str, text: str, retired: dict[str, str]) -> list[str]:
     """Lists the broken rules of the page `name`, one per line, each with its place."""
     found = [
@@ -96,15 +106,7 @@ def complaints(name: str, text: str, retired: dict[str, str]) -> list[str]:
     ]
     if name in QUOTING:
         return found
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, retired))})\b", re.I) if retired else None
-    for number, sentence in sentences(text):
-        count = len(re.findall(r"\S*\w\S*", sentence))
-        if count > WORDS:
-            start = " ".join(sentence.split()[:6])
-            found.append(f"{name}:{number}: a sentence of {count} words, the limit is {WORDS}: {start} ...")
-        for word in pattern.findall(sentence) if pattern else ():
-            found.append(f'{name}:{number}: "{word}": write "{retired[word.lower()]}" ({GLOSSARY})')
-    return found
+    return found + [each for number, one in sentences(text) for each in wrong_in(f"{name}:{number}", one, retired)]
 
 
 def check_pages(root: Path, names: list[str]) -> list[str]:
