@@ -13,7 +13,7 @@ def KgpuConfigure : KgpuPass<"kgpu-configure"> {
   let summary = "chooses threads, packing, cluster size and residency of a kernel";
   let description = [{
     Sets the launch attributes of a kernel at tile level, and changes nothing else. The launch is number `candidate` of
-    the list in schedule/Candidates.cpp, which depends on the kernel, its hints and the chip. The pass fails if there is
+    the list in launch/Candidates.cpp, which depends on the kernel, its hints and the chip. The pass fails if there is
     no such candidate, or if the kernel has no target. All other kgpu passes need the launch, so this one runs first.
   }];
   let options = [

@@ -82,6 +82,7 @@ def new_pass(folder: str, name: str) -> None:
     if namespace is None or lists is None:
         sys.exit(f"{home.relative_to(ROOT)} has no library of passes")
     dialect = Path(folder).parts[1]
+    phase = place.relative_to(home) if dialect == "kgpu" else Path()  # tests of kgpu mirror its phases
     words = {
         "PASSES_FOLDER": str(home.relative_to(ROOT)),
         "NAMESPACE": namespace[1],
@@ -92,7 +93,7 @@ def new_pass(folder: str, name: str) -> None:
     write(
         {
             place / f"{name}.cpp": filled("pass/pass.cpp", words),
-            ROOT / "test" / "dialect" / dialect / f"{kebab(name)}.mlir": filled("pass/pass.mlir", words),
+            ROOT / "test" / "dialect" / dialect / phase / f"{kebab(name)}.mlir": filled("pass/pass.mlir", words),
         }
     )
     records = record.read_text()

@@ -341,7 +341,7 @@ def Kgpu_WgmmaOp : Kgpu_Op<"wgmma", [MemoryEffects<[MemRead]>, AllTypesMatch<["a
     (64-byte swizzle). Its columns are multiplied by rows of the right operand, `from` a multiple of their number on.
 
     Elements are bf16, f16, f8E4M3FN, f8E5M2, or f32, which counts as tf32, into f32; or i8 into i32. The accumulator
-    has the layout `wgmmaAccumulator` (async/WgmmaLayout.h). The left operand may also be a tile in the layout
+    has the layout `wgmmaAccumulator` (analysis/WgmmaLayout.h). The left operand may also be a tile in the layout
     `wgmmaLeftOperand`. The result and the operands must not be used before `kgpu.wgmma_wait`.
 
     With `positions`, in the layout `wgmmaPositions`, the left operand has 2:4 sparsity as in tile.dot. It lies in

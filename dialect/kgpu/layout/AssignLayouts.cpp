@@ -17,11 +17,11 @@
 // On entry: a configured kernel without layouts.
 // On exit: every tile has a layout, and the layouts suit every op.
 #include "dialect/kgpu/Passes.h"
-#include "dialect/kgpu/async/WgmmaLayout.h"
-#include "dialect/kgpu/layout/AccessWidths.h"
-#include "dialect/kgpu/layout/DotLayout.h"
+#include "dialect/kgpu/analysis/AccessWidths.h"
+#include "dialect/kgpu/analysis/DotLayout.h"
+#include "dialect/kgpu/analysis/HeldElements.h"
+#include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/layout/FitLayouts.h"
-#include "dialect/kgpu/layout/HeldElements.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "dialect/tile/transforms/RowGathers.h"

@@ -19,7 +19,7 @@
 // Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, for example if
 // warpgroups share the columns of a product. Then lanes of each warp have elements of their own.
 #include "dialect/kgpu/Passes.h"
-#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 

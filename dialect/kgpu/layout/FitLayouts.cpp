@@ -1,7 +1,7 @@
 // Inserts conversions at ops whose operands and results have layouts of different classes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/FitLayouts.h"
-#include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -1,7 +1,7 @@
 // Inserts conversions at ops whose operands and results have layouts of different classes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/kgpu/async/StreamedDots.h"
+#include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/layout/Layout.h"
 
 namespace kpkg::kgpu {

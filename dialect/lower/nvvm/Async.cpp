@@ -1,6 +1,6 @@
 // Emits rings and warp-specialised roles as the code of one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/kgpu/async/RingUses.h"
+#include "dialect/kgpu/analysis/RingUses.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"

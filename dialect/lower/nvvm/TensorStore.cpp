@@ -1,6 +1,6 @@
 // Emits TMA stores of tiles: every warpgroup stages its rows panel by panel in its own buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/kgpu/async/WgmmaLayout.h"
+#include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"

@@ -1,7 +1,7 @@
 // Simulates CTAs: schedules their roles, and decides when copies and products end.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
-#include "dialect/kgpu/async/RingUses.h"
+#include "dialect/kgpu/analysis/RingUses.h"
 #include <cstring>
 #include <thread>
 

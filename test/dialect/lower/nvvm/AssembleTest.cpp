@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Ptxas.h"
-#include "dialect/kgpu/schedule/Candidates.h"
+#include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/pipeline/Registration.h"

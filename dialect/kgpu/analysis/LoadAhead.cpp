@@ -1,0 +1,113 @@
+// Finds loads of a loop whose addresses depend only on counters, so that they can be issued for another iteration.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/analysis/LoadAhead.h"
+#include "dialect/kgpu/ir/Repeatable.h"
+#include "dialect/tile/transforms/IndexFacts.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+/// Loads of fewer bytes do not go through a ring: all threads would copy the same row. Fewer bytes are enough if a
+/// tile has several rows.
+static constexpr int64_t kLeastBytesOfRow = 4096;
+static constexpr int64_t kLeastBytesOfRows = 512;
+
+/// Returns how many elements may be copied at once.
+static int64_t mostTogether(tile::LoadOp load) {
+  tile::ViewFacts facts = load.getView().getType().getFacts();
+  int64_t bytes = load.getView().getType().getElementBytes();
+  return std::min({16 / bytes, facts.align / bytes, facts.divisible});
+}
+
+constexpr const char *kNoVectors =
+    "the tensor's address, strides or dimension of stride 1 are not known to permit copies of four bytes";
+
+static WhyNot whyNotForRing(tile::LoadOp load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  tile::ViewType view = load.getView().getType();
+  if (!type)
+    return "it loads a single element";
+  if (view.getUnit() < 0 || mostTogether(load) * view.getElementBytes() < 4)
+    return kNoVectors;
+  bool isRow = type.getRank() == 0 || type.getNumElements() == type.getShape().back();
+  int64_t bytes = type.getNumElements() * view.getElementBytes();
+  int64_t least = isRow ? kLeastBytesOfRow : kLeastBytesOfRows;
+  if (bytes < least)
+    return "its tile has " + std::to_string(bytes) + " bytes, and fewer than " + std::to_string(least) +
+           " do not pay for shared memory";
+  return std::nullopt;
+}
+
+bool isForRing(tile::LoadOp load) { return !whyNotForRing(load); }
+
+WhyNot whyNotFetched(tile::LoadOp load) {
+  if (WhyNot why = whyNotForRing(load))
+    return why;
+  tile::ViewType view = load.getView().getType();
+  int64_t together = std::min(mostTogether(load), tile::divisorOf(load.getOffsets()[view.getUnit()]));
+  bool hasVectors =
+      together >= 1 && layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
+  return hasVectors ? WhyNot() : kNoVectors;
+}
+
+SharedType slotFor(tile::LoadOp load, unsigned threads) {
+  auto type = cast<RankedTensorType>(load.getType());
+  int64_t bytes = int64_t(layoutOf(type).registers()) * elementBytes(type.getElementType()) * threads;
+  return SharedType::get({bytes}, IntegerType::get(load.getContext(), 8));
+}
+
+static bool isOnlyCounter(scf::ForOp loop, Operation *op, const CarriedCounters *counters) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
+           (counters && counters->contain(argument));
+  });
+}
+
+ResultOrWhy<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters) {
+  if (!isa<RankedTensorType>(load.getResult().getType()))
+    return Refusal{"it loads a single element"};
+  if (cast<tile::ViewType>(load.getView().getType()).getIsMut())
+    return Refusal{"the kernel may write to the tensor"};
+  const Refusal dependent{"its place depends on more than the loop's counter"};
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
+    return dependent;
+  for (Operation *op : slice)
+    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op, counters) ||
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+      return dependent;
+  if (!isOnlyCounter(loop, load, counters))
+    return dependent;
+  return LoadAhead{loop, load, SmallVector<Operation *>(slice.begin(), slice.end())};
+}
+
+bool LoadAhead::followsCounter() const {
+  scf::ForOp around = loop;
+  auto usesCounter = [&](Operation *op) { return llvm::is_contained(op->getOperands(), around.getInductionVar()); };
+  return usesCounter(load) || llvm::any_of(address, usesCounter);
+}
+
+IRMapping LoadAhead::addressAt(OpBuilder &builder, Value counter) const {
+  scf::ForOp around = loop;
+  IRMapping mapping;
+  mapping.map(around.getInductionVar(), counter);
+  return addressAt(builder, mapping);
+}
+
+IRMapping LoadAhead::addressAt(OpBuilder &builder, IRMapping mapping) const {
+  for (Operation *op : address)
+    builder.clone(*op, mapping);
+  return mapping;
+}
+
+Value LoadAhead::loadAt(OpBuilder &builder, Value counter) const {
+  IRMapping mapping = addressAt(builder, counter);
+  tile::LoadOp op = load;
+  return builder.clone(*op, mapping)->getResult(0);
+}
+} // namespace kpkg::kgpu

@@ -1,0 +1,71 @@
+// Converts scans along an axis that several warps share, so that each warp scans whole axes by itself.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %s = tile.scan (%v : tensor<4x256xf32, #wide>) axis 1 {...}
+// After:  %w = kgpu.cvt_layout %v : tensor<4x256xf32, #wide> -> tensor<4x256xf32, #warp>
+//         %t = tile.scan (%w : tensor<4x256xf32, #warp>) axis 1 {...}
+//         %s = kgpu.cvt_layout %t : tensor<4x256xf32, #warp> -> tensor<4x256xf32, #wide>
+//
+// On entry: every tile has a layout.
+// On exit: the axis of every tile.scan lies on registers and lanes. Warps share the other dimensions. If these are too
+// small, warps repeat each other's work, which costs less than a second exchange.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/HeldElements.h"
+#include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/layout/Builders.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+
+#define GEN_PASS_DEF_KGPULOCALISESCANS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+
+using layout::Layout;
+using layout::Part;
+
+constexpr Optimisation kScans{"kgpu-localise-scans", "scan within warps"};
+
+LogicalResult localise(tile::ScanOp op) {
+  const Layout wide = layoutOf(op.getInputs().front());
+  auto type = cast<RankedTensorType>(op.getInputs().front().getType());
+  layout::Threads threads = {wide.lanes(), wide.warps(), wide.blocks()};
+  Layout local = layout::withinWarp(type.getShape(), elementBytes(type.getElementType()), threads, op.getAxis());
+  if (wide.bitsAlong(Part::Block, op.getAxis()))
+    return emitError(op.getLoc()) << "a scan along " << type.getDimSize(op.getAxis())
+                                  << " elements needs a length that is a power of two here: it is spread over "
+                                  << wide.blocks() << " blocks of a cluster";
+  if (failed(checkHeld(op.getOutputs().front(), local)))
+    return failure();
+  remarkApplied(op, kScans, "warps exchange elements once, so that each has whole rows of the scan");
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  for (OpOperand &input : op->getOpOperands())
+    input.set(CvtLayoutOp::create(builder, loc, withLayout(input.get().getType(), local), input.get()));
+  builder.setInsertionPointAfter(op);
+  for (Value output : op.getOutputs()) {
+    Type expected = output.getType();
+    output.setType(withLayout(expected, local));
+    auto back = CvtLayoutOp::create(builder, loc, expected, output);
+    output.replaceAllUsesExcept(back, back);
+  }
+  return success();
+}
+
+struct LocaliseScans final : impl::KgpuLocaliseScansBase<LocaliseScans> {
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([&](tile::ScanOp op) {
+      const Layout &layout = layoutOf(op.getInputs().front());
+      unsigned axis = op.getAxis();
+      bool isShared = layout.bitsAlong(Part::Warp, axis) | layout.bitsAlong(Part::Block, axis);
+      return isShared ? WalkResult(localise(op)) : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,93 @@
+// Hoists loads, such as those of weights, to the first load of a kernel, above the reductions over a row.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: %v = tile.load %x...   %s = tile.reduce sum %v...   %w = tile.load %weight...
+// After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
+//
+// On entry: any kernel; without `early_loads` in its launch it is not changed.
+// On exit: loads of read-only views are together, if their addresses allow it. They occupy registers while threads
+// wait. Candidates.cpp decides whether there are enough registers.
+#include "dialect/kgpu/launch/HoistLoads.h"
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Repeatable.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPUHOISTLOADS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+bool threadsWaitAt(Operation &op) {
+  return op.getNumRegions() != 0 || isa<tile::ReduceOp, tile::ArgReduceOp, tile::DotOp>(op);
+}
+
+/// Returns the ops between `anchor` and `load` that `load` needs, in order. Returns nothing if one of them does more
+/// than address computation.
+std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *anchor) {
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return op->getBlock() == load->getBlock() && anchor->isBeforeInBlock(op); };
+  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
+    return std::nullopt;
+  for (Operation *op : slice)
+    if (!isRepeatable(op) || op->getNumRegions() != 0 ||
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+      return std::nullopt;
+  return SmallVector<Operation *>(slice.begin(), slice.end());
+}
+} // namespace
+
+bool hoistLoads(tile::KernelOp kernel, LoadReport report) {
+  bool passedOne = false;
+  Operation *anchor = nullptr;
+  Block &body = kernel.getBody().front();
+  for (auto load : llvm::make_early_inc_range(body.getOps<tile::LoadOp>())) {
+    if (!anchor) {
+      anchor = load;
+      continue;
+    }
+    if (cast<tile::ViewType>(load.getView().getType()).getIsMut()) {
+      report(load, "the kernel may write to the tensor");
+      continue;
+    }
+    std::optional<SmallVector<Operation *>> address = addressOf(load, anchor);
+    if (!address) {
+      report(load, "its place depends on what the kernel computes");
+      continue;
+    }
+    report(load, std::nullopt);
+    passedOne |= std::any_of(std::next(anchor->getIterator()), load->getIterator(), threadsWaitAt);
+    address->push_back(load);
+    for (Operation *op : *address) {
+      op->moveAfter(anchor);
+      anchor = op;
+    }
+  }
+  return passedOne;
+}
+
+namespace {
+constexpr Optimisation kEarly{"kgpu-hoist-loads", "load before the kernel waits"};
+
+struct KgpuHoistLoads final : impl::KgpuHoistLoadsBase<KgpuHoistLoads> {
+  using KgpuHoistLoadsBase::KgpuHoistLoadsBase;
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    if (getLaunch(kernel).earlyLoads) {
+      hoistLoads(kernel, [](tile::LoadOp load, const WhyNot &why) {
+        if (why)
+          remarkRefused(load, kEarly, *why);
+        else
+          remarkApplied(load, kEarly, "it is issued together with the first load");
+      });
+    } else if (getContext().getRemarkEngine()) {
+      if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); hoistLoads(*copy))
+        remarkRefused(kernel, kEarly, "this launch leaves no registers for loads that are issued early");
+    }
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu

@@ -1,0 +1,172 @@
+// Fetches loads of a loop several iterations ahead through shared memory; each thread fetches its own elements.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Before: scf.for %i = %a to %b step %s {
+//           %v = tile.load %x[%i, %c0] fill %zero : !in -> tensor<1x16384xbf16, #row>
+//           use %v
+//         }
+// After, with a launch of 2 stages:
+//         %ring = kgpu.alloc : !kgpu.smem<2x32768xi8>
+//         kgpu.fetch %x[%a, %c0] of tensor<1x16384xbf16, #row> if %a < %b to %ring[0];           kgpu.async_commit
+//         kgpu.fetch %x[%a + %s, %c0] of tensor<...> if %a + %s < %b to %ring[1];                kgpu.async_commit
+//         scf.for %i = %a to %b step %s iter_args(%slot = 0) {
+//           kgpu.async_wait 1
+//           %v = kgpu.fetched %ring[%slot] of %x[%i, %c0] fill %zero
+//           kgpu.fetch %x[%i + 2 * %s, %c0] of tensor<...> if %i + 2 * %s < %b to %ring[%slot];   kgpu.async_commit
+//           use %v
+//           scf.yield %slot + 1 (after the last slot 0)
+//         }
+//         kgpu.async_wait 0
+//
+// On entry: tiles have layouts. Kernels whose launch has no `stages` are not changed, nor are kernels with products,
+// whose operands use these stages. On exit: in the kernel's outermost loops, loads of read-only views are `stages`
+// iterations ahead. The loads must be wide or of several rows, and their addresses must depend on the loop's counter.
+// Loads that every iteration repeats are not changed, nor are loads for which facts do not permit vectors of four
+// bytes.
+//
+// No thread waits for another one: the thread that has read a slot fills it again.
+#include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/LoadAhead.h"
+#include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/RemarkText.h"
+
+using namespace mlir;
+
+namespace kpkg::kgpu {
+#define GEN_PASS_DEF_KGPURINGLOADS
+#include "dialect/kgpu/Passes.h.inc"
+
+namespace {
+constexpr Optimisation kRing{"kgpu-ring-loads", "loads of later iterations in flight"};
+
+struct Fetch {
+  LoadAhead ahead;
+  Value ring;
+  SharedType slot;
+};
+
+class Pipelining {
+public:
+  Pipelining(scf::ForOp loop, const Launch &launch) : loop(loop), launch(launch) {}
+
+  bool find() {
+    for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
+      ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load);
+      WhyNot why = !ahead                     ? ahead.why()
+                   : !ahead->followsCounter() ? WhyNot("every iteration loads the same")
+                                              : whyNotFetched(load);
+      if (why) {
+        remarkRefused(load, kRing, *why);
+        continue;
+      }
+      remarkApplied(load, kRing, "through shared memory, " + counted(launch.stages, "iteration") + " ahead");
+      fetches.push_back({std::move(*ahead), {}, slotFor(load, launch.threads)});
+    }
+    return !fetches.empty();
+  }
+
+  void run() {
+    Location loc = loop.getLoc();
+    OpBuilder before(loop);
+    for (Fetch &fetch : fetches) {
+      SharedType ring = SharedType::get({launch.stages, fetch.slot.getShape()[0]}, fetch.slot.getElementType());
+      fetch.ring = AllocOp::create(before, loc, ring, IntegerAttr());
+    }
+    for (unsigned stage = 0; stage < launch.stages; ++stage)
+      fetchFor(before, counterAt(before, loop.getLowerBound(), stage), constant(before, stage));
+    Value slot = constant(before, 0);
+    if (launch.stages > 1) {
+      loop = carryAlso(loop, slot, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
+        Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
+        Value isLast =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
+        return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next)};
+      });
+      slot = loop.getRegionIterArgs().back();
+      for (Fetch &fetch : fetches)
+        fetch.ahead.loop = loop;
+    }
+    auto top = OpBuilder::atBlockBegin(loop.getBody());
+    AsyncWaitOp::create(top, loc, launch.stages - 1);
+    Operation *last = nullptr;
+    for (Fetch &fetch : fetches) {
+      tile::LoadOp load = fetch.ahead.load;
+      OpBuilder builder(load);
+      Value place = SlotOp::create(builder, loc, fetch.slot, fetch.ring, slot);
+      last = FetchedOp::create(builder, load.getLoc(), load.getType(), place, load.getView(), load.getOffsets(),
+                               load.getFill());
+      load.replaceAllUsesWith(last->getResult(0));
+    }
+    top.setInsertionPointAfter(last);
+    fetchFor(top, counterAt(top, loop.getInductionVar(), launch.stages), slot);
+    for (Fetch &fetch : fetches)
+      fetch.ahead.load.erase();
+    OpBuilder after(loop->getContext());
+    after.setInsertionPointAfter(loop);
+    AsyncWaitOp::create(after, loc, 0);
+  }
+
+private:
+  Value constant(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
+  }
+
+  /// Returns the loop's counter `iterations` after `counter`.
+  Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
+    if (iterations == 0)
+      return counter;
+    Value distance = arith::MulIOp::create(builder, loop.getLoc(), loop.getStep(), constant(builder, iterations));
+    return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
+  }
+
+  /// Starts to fill slot `index` for the iteration with this counter.
+  void fetchFor(OpBuilder &builder, Value counter, Value index) {
+    Location loc = loop.getLoc();
+    Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
+    for (Fetch &fetch : fetches) {
+      tile::LoadOp load = fetch.ahead.load;
+      IRMapping mapping = fetch.ahead.addressAt(builder, counter);
+      SmallVector<Value> offsets;
+      for (Value offset : load.getOffsets())
+        offsets.push_back(mapping.lookupOrDefault(offset));
+      Value slot = SlotOp::create(builder, loc, fetch.slot, fetch.ring, index);
+      FetchOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()), offsets,
+                      TypeAttr::get(load.getType()), inside, slot);
+    }
+    AsyncCommitOp::create(builder, loc);
+  }
+
+  scf::ForOp loop;
+  Launch launch;
+  SmallVector<Fetch> fetches;
+};
+
+/// Returns why no load of the kernel's loops is copied ahead.
+WhyNot whyNoRings(tile::KernelOp kernel, const Launch &launch) {
+  if (!targetOf(kernel).hasAsyncCopy)
+    return "the chip has no asynchronous copies to shared memory";
+  if (launch.stages == 0)
+    return "this launch has no stages; `@schedule(stages=)` beside `warps`, `occupancy` or `cluster` asks for them";
+  return std::nullopt;
+}
+
+struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    Launch launch = getLaunch(kernel);
+    bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (hasProducts)
+      return;
+    if (WhyNot why = whyNoRings(kernel, launch)) {
+      for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
+        if (!loop.getBody()->getOps<tile::LoadOp>().empty())
+          remarkRefused(loop, kRing, *why);
+      return;
+    }
+    for (auto loop : llvm::make_early_inc_range(kernel.getBody().front().getOps<scf::ForOp>()))
+      if (Pipelining pipelining(loop, launch); pipelining.find())
+        pipelining.run();
+  }
+};
+} // namespace
+} // namespace kpkg::kgpu
