@@ -62,13 +62,8 @@ def log_tail(x):
     return (mp.log(1 + x) - x + x * x / 2) / x**3 if x != 0 else mp.mpf(1) / 3
 
 
-def main():
-    half_ln2 = mp.log(2) / 2 * mp.mpf("1.0002")
-    quarter_pi = mp.pi / 4 * mp.mpf("1.0002")
-    print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
-    print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-    print("#pragma once\n#include <cstdint>\n")
-    print("namespace kpkg::lower::coefficients {\n")
+def fit_float32_only():
+    """Fits the functions that GPUs, or the complement of erf, have in f32 alone."""
     fit(
         "tanhSmallF32",
         24,
@@ -109,6 +104,26 @@ def main():
         mp.mpf("4.25"),
         "log2(erfc(t)) / t on 0.3 <= t <= 4.25, weighted by t erfc(t)",
     )
+    fit(
+        "erfcWholeF32",
+        24,
+        lambda t: mp.log(mp.erfc(t), 2) / t,
+        lambda t: t * (mp.erfc(t) + mp.mpf("0.01")),
+        range(10),
+        mp.mpf("1e-9"),
+        mp.mpf("4.25"),
+        "log2(erfc(t)) / t on 0 <= t <= 4.25, weighted by t (erfc(t) + 0.01)",
+    )
+
+
+def main():
+    half_ln2 = mp.log(2) / 2 * mp.mpf("1.0002")
+    quarter_pi = mp.pi / 4 * mp.mpf("1.0002")
+    print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
+    print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
+    print("#pragma once\n#include <cstdint>\n")
+    print("namespace kpkg::lower::coefficients {\n")
+    fit_float32_only()
     for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
         ("F32", 24, 5, 6, 3, 3, 7, 8),
         ("F64", 53, 10, 11, 6, 6, 14, 21),

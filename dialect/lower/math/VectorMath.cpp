@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -25,6 +26,30 @@ Value emitRound(FloatCode &f, Value x) {
   // Rounds half away from zero. Adding the largest number below 1/2 does not round 0.49999... up to 1.
   Value half = f.copySign(f.number(f.isDouble() ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2), x);
   return math::TruncOp::create(f.builder(), x.getLoc(), f.add(x, half));
+}
+
+/// Returns the erf of a sum 1 + erf(x) in f32 that nothing else reads, else null.
+math::ErfOp erfOfComplement(arith::AddFOp sum) {
+  if (!getElementTypeOrSelf(sum.getType()).isF32())
+    return nullptr;
+  Value term = matchPattern(sum.getLhs(), m_OneFloat()) ? sum.getRhs() : sum.getLhs();
+  Value other = term == sum.getLhs() ? sum.getRhs() : sum.getLhs();
+  auto erf = term.getDefiningOp<math::ErfOp>();
+  return erf && erf->hasOneUse() && matchPattern(other, m_OneFloat()) ? erf : nullptr;
+}
+
+/// Replaces 1 + erf(x), as the normal distribution has it, by erfc(-x): it needs no division, and does not cancel.
+void expandComplements(Operation *root) {
+  root->walk([](arith::AddFOp sum) {
+    math::ErfOp erf = erfOfComplement(sum);
+    if (!erf)
+      return;
+    OpBuilder builder(sum);
+    FloatCode code(builder, sum.getLoc(), sum.getType());
+    sum.replaceAllUsesWith(emitErfc(code, code.negate(erf.getOperand())));
+    sum.erase();
+    erf.erase();
+  });
 }
 
 class ExpandVectorMath final : public PassWrapper<ExpandVectorMath, OperationPass<>> {
@@ -61,6 +86,7 @@ void populateVectorMathPatterns(RewritePatternSet &patterns) {
 }
 
 LogicalResult expandVectorMath(Operation *root) {
+  expandComplements(root);
   RewritePatternSet patterns(root->getContext());
   populateVectorMathPatterns(patterns);
   walkAndApplyPatterns(root, std::move(patterns));

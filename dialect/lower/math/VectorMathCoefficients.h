@@ -17,6 +17,11 @@ inline constexpr double erfNearF32[] = {0x1.06eba80000000p-3, -0x1.8127140000000
 inline constexpr double erfcExponentF32[] = {-0x1.a0c1640000000p+0, -0x1.d6085e0000000p-1, -0x1.32e12e0000000p-3,
                                              0x1.f736220000000p-6,  -0x1.a770e20000000p-9, -0x1.079fa40000000p-13,
                                              0x1.be3a180000000p-15};
+/// log2(erfc(t)) / t on 0 <= t <= 4.25, weighted by t (erfc(t) + 0.01); error 2^-24.9
+inline constexpr double erfcWholeF32[] = {-0x1.a0bea20000000p+0, -0x1.d63abe0000000p-1,  -0x1.3006040000000p-3,
+                                          0x1.cbf7cc0000000p-6,  -0x1.7d12b00000000p-12, -0x1.02349a0000000p-9,
+                                          0x1.8839100000000p-11, -0x1.315f820000000p-13, 0x1.01269e0000000p-16,
+                                          -0x1.7191a20000000p-21};
 /// (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2; error 2^-28.0
 inline constexpr double expF32[] = {0x1.fffff80000000p-2, 0x1.55548e0000000p-3, 0x1.555b9e0000000p-5,
                                     0x1.123bde0000000p-7, 0x1.6849420000000p-10};

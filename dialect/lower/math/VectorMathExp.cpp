@@ -85,4 +85,14 @@ Value emitErf(FloatCode &f, Value x) {
   return f.select(f.less(t, f.number(1)), small, f.copySign(large, x));
 }
 
+Value emitErfc(FloatCode &f, Value x) {
+  // erfc(t) = 2^(t q(t)). Beyond the bound q is constant, and 2^-127 becomes 0.
+  Value t = f.abs(x);
+  Value q = f.polynomial(coefficients::erfcWholeF32, f.atMost(t, 4.25));
+  ReducedExp reduced = reduceExp2(f, f.atLeast(f.mul(t, q), -127), Value());
+  Value power = f.powerOfTwo(reduced.shifted);
+  Value upper = f.fma(power, reduced.tail, power);
+  return f.select(f.less(x, f.number(0)), f.sub(f.number(2), upper), upper);
+}
+
 } // namespace kpkg::lower

@@ -58,6 +58,11 @@ struct Case {
 
 long double erfExact(long double x) { return erfl(x); }
 
+Value onePlusErf(OpBuilder &b, Location loc, Value x) {
+  Value one = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getOneAttr(x.getType())));
+  return arith::AddFOp::create(b, loc, math::ErfOp::create(b, loc, x), one);
+}
+
 const Case cases[] = {
     {"exp", unary<math::ExpOp>, expl, 1.1, 1.1, -750, 715},
     {"exp2", unary<math::Exp2Op>, exp2l, 1.1, 1.1, -1080, 1030},
@@ -168,6 +173,21 @@ TEST_P(VectorMath, DISABLED_Exhaustive) {
   printf("%s f32: %.3f ulp at %a over every %llu numbers\n", GetParam().name, worst, double(where),
          static_cast<unsigned long long>(stride));
   EXPECT_LE(worst, GetParam().limit) << GetParam().name << " at " << where;
+}
+
+TEST(VectorMathComplement, OnePlusErfDoesNotCancel) {
+  Case range{"", nullptr, nullptr, 0, 0, -4.25, 4.25};
+  std::vector<float> x = samples<float>(range, 200000), result = Compiled(onePlusErf, false)(x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    double exact = std::erfc(-double(x[i]));
+    if (std::isnan(x[i]))
+      ASSERT_TRUE(std::isnan(result[i]));
+    else if (exact > 1e-8)
+      ASSERT_LE(std::fabs(result[i] / exact - 1), x[i] > -1 ? 0x1p-21 : 0x1p-17) << x[i];
+    else
+      ASSERT_TRUE(result[i] >= 0 && result[i] <= 2e-8) << x[i] << " gives " << result[i];
+  }
+  EXPECT_EQ(Compiled(onePlusErf, false)(std::vector<float>{-INFINITY, INFINITY}), (std::vector<float>{0, 2}));
 }
 
 template <typename T> void checkPow(double limit) {
