@@ -1,32 +1,22 @@
 // Chooses among instances with equal results by measured times, else by the cost model's estimates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Alternatives.h"
-#include "runtime/device/cpu/CpuTarget.h"
-#include "runtime/device/cuda/Driver.h"
-#include "runtime/package/Choice.h"
 #include "runtime/package/Tuning.h"
 
 #include <cstdio>
 
 namespace kpkg::package {
 
-std::string tuningName(const ExecutionDevice &device) {
-  if (!device.isCuda)
-    return std::to_string(cpu::threadCount()) + " threads";
-  auto properties = cuda::deviceProperties(device.index);
-  return properties ? properties->name : std::string();
-}
-
 /// Limit of estimates, relative to the best, up to which a row for similar extents may decide. The number of waves
 /// differs between similar sizes.
 static constexpr double neighbourBand = 1.1;
 
 AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,
-                                    const plan::LaunchStep &launch, const ExecutionDevice &device) {
+                                    const plan::LaunchStep &launch, const device::Device &device) {
   AlternativeChoice choice;
   choice.instances = std::move(alternatives);
-  choice.device = tuningName(device);
-  const int64_t processors = device.isCuda ? device.multiprocessors : cpu::threadCount();
+  choice.device = device.tuningName();
+  const int64_t processors = device.processors();
   for (const Instance *instance : choice.instances)
     if (auto estimate = estimateTime(*instance, launch, processors))
       choice.estimates.push_back(*estimate);

@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_ALTERNATIVES_H
 #define KPKG_PACKAGE_ALTERNATIVES_H
 
+#include "runtime/device/Device.h"
 #include "runtime/package/CostModel.h"
 #include "runtime/package/Tables.h"
 #include "runtime/plan/Evaluate.h"
@@ -13,8 +14,6 @@
 #include <vector>
 
 namespace kpkg::package {
-
-struct ExecutionDevice;
 
 /// How one of the alternatives was chosen.
 struct AlternativeChoice {
@@ -32,12 +31,9 @@ struct AlternativeChoice {
   std::string device; ///< name in the tuning table
 };
 
-/// Returns the name of a device in the tuning table: "NVIDIA H200", or the host's number of threads, "16 threads".
-std::string tuningName(const ExecutionDevice &device);
-
 /// Chooses one of `alternatives`: at least two, in the manifest's order. The choice is deterministic.
 AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Instance *> alternatives,
-                                    const plan::LaunchStep &launch, const ExecutionDevice &device);
+                                    const plan::LaunchStep &launch, const device::Device &device);
 
 /// Returns the verdict on alternative `index` for people; "chosen by ..." for the chosen one.
 std::string verdictOn(const AlternativeChoice &choice, size_t index);

@@ -1,6 +1,5 @@
 // Implements the C ABI of errors, log, dtypes, libraries and registries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cpu/CpuTarget.h"
 #include "runtime/package/CApi.h"
 #include "runtime/package/Dlpack.h"
 #include "runtime/package/Environment.h"
@@ -52,31 +51,32 @@ size_t kpkg_dtype_size(int32_t dtype) {
 }
 
 const char *kpkg_cpu_target(size_t index) {
-  auto targets = cpu::runnableTargets();
+  auto targets = hostDevice().targets();
   return index < targets.size() ? targets[index].data() : nullptr;
 }
 
 int32_t kpkg_cpu_threads(void) {
   static_cast<void>(environment()); // applies KPKG_NUM_THREADS, which is read on first use
-  return cpu::threadCount();
+  return hostDevice().threads()->count();
 }
 
 kpkg_status kpkg_set_cpu_threads(int32_t count) {
   return guarded([&] {
     static_cast<void>(environment()); // so that its number does not come after this one
-    if (count < 1 || count > cpu::mostThreads)
+    device::WorkerThreads &threads = *hostDevice().threads();
+    if (count < 1 || count > threads.most())
       return fail(
           Error{KPKG_ERROR_USE,
-                "a large call uses 1 to " + std::to_string(cpu::mostThreads) + " threads, not " + std::to_string(count),
+                "a large call uses 1 to " + std::to_string(threads.most()) + " threads, not " + std::to_string(count),
                 {},
                 {},
                 {}});
-    cpu::setThreadCount(count);
+    threads.setCount(count);
     return KPKG_OK;
   });
 }
 
-void kpkg_follow_cpu_threads(int32_t (*count)(void)) { cpu::followThreadCount(count); }
+void kpkg_follow_cpu_threads(int32_t (*count)(void)) { hostDevice().threads()->follow(count); }
 
 kpkg_status kpkg_tensor_from_dlpack(const void *dl_tensor, kpkg_tensor *tensor) {
   return guarded([&] {
@@ -181,12 +181,8 @@ kpkg_status kpkg_library_prewarm(const kpkg_library *library, kpkg_device device
   return guarded([&] {
     if (!library)
       return nullPointer("library");
-    if (device.type == KPKG_DEVICE_CUDA)
-      return fail(library->library->prewarmGpu(device.index));
-    if (device.type != KPKG_DEVICE_CPU)
-      return fail(
-          Error{KPKG_ERROR_UNSUPPORTED, "this runtime has code only for the host and for CUDA devices", {}, {}, {}});
-    return fail(library->library->prewarmCpu());
+    auto found = findDevice(device);
+    return fail(found ? library->library->prewarm(**found) : found.error());
   });
 }
 

@@ -75,8 +75,8 @@ kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_string **js
     const PackagedOp *packaged = op->first();
     if (!packaged)
       return fail(noPackage(op->entry()));
-    int32_t device = which & KPKG_PLAN_ON_GPU ? KPKG_DEVICE_CUDA : KPKG_DEVICE_CPU;
-    auto program = which & KPKG_PLAN_SHAPES ? packaged->shapeProgram(device) : packaged->program(device);
+    device::PlanKind kind = which & KPKG_PLAN_ON_GPU ? device::PlanKind::Gpu : device::PlanKind::Host;
+    auto program = which & KPKG_PLAN_SHAPES ? packaged->shapeProgram(kind) : packaged->program(kind);
     if (!program)
       return fail(program.error());
     return giveString(plan::dumpJson((*program)->decoded()), json);

@@ -82,7 +82,7 @@ Status CallableOp::countFallback(const std::string &reason) const {
 }
 
 Result<PinnedCall> CallableOp::planFor(const PackagedOp &op, Frame &frame) const {
-  auto program = op.program(frame.device.type);
+  auto program = op.program(frame.plans());
   if (!program)
     return program.error();
   frame.key.clear();
@@ -122,7 +122,7 @@ Status CallableOp::tryCall(kpkg_call &call, Frame &frame) const {
       refused = reason;
       continue;
     }
-    auto program = candidate->program(frame.device.type);
+    auto program = candidate->program(frame.plans());
     if ((*program)->hasMutArguments())
       if (auto error = plan::checkAliases(**program, frame.arguments, frame.addresses))
         return toError(*error, op);
@@ -257,14 +257,14 @@ Status CallableOp::infer(kpkg_call &call) const {
   if (Status status = frame->bind(op, call, currentRestriction()); !status)
     return status;
   // Accepts any device, but not a dtype that plans cannot name.
-  kpkg_device device = {KPKG_DEVICE_CPU, 0};
+  kpkg_device device = defaultDevice;
   for (const kpkg_value &value : frame->values)
     if (value.kind == KPKG_TENSOR) {
       if (value.as.tensor->dtype <= KPKG_NO_DTYPE || value.as.tensor->dtype >= KPKG_DTYPE_COUNT)
         return Error{KPKG_ERROR_NO_INSTANCE, op.name + ": " + frame->foreign, op.name, {}, {}};
       device = value.as.tensor->device;
     }
-  auto program = packaged->shapeProgram(frame->device.type);
+  auto program = packaged->shapeProgram(frame->plans());
   if (!program)
     return program.error();
   plan::Resolution resolution;

@@ -1,8 +1,6 @@
 // Chooses the instance of a kernel that runs a launch, and explains why the others do not.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
-#include "runtime/device/cpu/CpuTarget.h"
-#include "runtime/device/cuda/TensorMap.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/Windows.h"
 
@@ -137,40 +135,44 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
   return {};
 }
 
-/// Returns why the driver cannot create a tensor map of the view, beyond the facts; empty if it can.
-static std::string unmappable(const plan::View &view, int32_t unit) {
+/// Returns why the device cannot create a tensor map of the view, beyond the facts; empty if it can.
+static std::string unmappable(const plan::View &view, int32_t unit, const device::TensorMapLimits &limits) {
   for (int32_t d = 0; d < view.rank; ++d) {
     int64_t extent = view.shape[size_t(d)], stride = view.strides[size_t(d)];
     if (extent == 0)
       return "an element, found none";
-    if (uint64_t(extent) >= cuda::tensorMapExtentEnd)
-      return "extents of at most 2^32, found " + std::to_string(extent);
+    if (uint64_t(extent) >= limits.extentEnd)
+      return "extents of at most " + std::to_string(limits.extentEnd - 1) + ", found " + std::to_string(extent);
     // Non-negative, by the conversion. An element has at most eight bytes.
-    if (d != unit && extent > 1 && uint64_t(stride) >= cuda::tensorMapStrideEnd / 8)
-      return "a stride of dimension " + std::to_string(d) + " from 0 to 2^37, found " + std::to_string(stride);
+    if (d != unit && extent > 1 && uint64_t(stride) >= limits.strideEnd / 8)
+      return "a stride of dimension " + std::to_string(d) + " from 0 to " + std::to_string(limits.strideEnd / 8 - 1) +
+             ", found " + std::to_string(stride);
   }
   return {};
 }
 
 /// Returns the first broken fact or tensor map; empty if all hold.
-static std::string brokenFact(const Kernel &kernel, const Instance &instance, const LaunchStep &launch,
-                              std::span<const int64_t> alignments) {
+static std::string brokenFact(const Kernel &kernel, const Instance &instance, const ChoiceQuery &query) {
+  const plan::LaunchStep &launch = query.launch;
   for (const Fact &fact : instance.facts) {
     const LaunchArg &arg = launch.args[size_t(fact.arg)];
     if (arg.kind != LaunchArg::Kind::View || arg.view.buffer < 0)
       continue;
-    if (std::string what = lacking(fact, arg.view, alignments); !what.empty())
+    if (std::string what = lacking(fact, arg.view, query.alignments); !what.empty())
       return "needs for '" + kernel.args[size_t(fact.arg)].name + "' " + what;
   }
-  if (!instance.launch)
+  if (!instance.launch || instance.launch->tensorMaps.empty())
     return {};
+  const device::TensorMapLimits *limits = query.device.tensorMaps();
+  if (!limits)
+    return "needs tensor maps, which this device does not have";
   for (const TensorMap &map : instance.launch->tensorMaps) {
     const LaunchArg &arg = launch.args[size_t(map.arg)];
     if (arg.view.buffer < 0)
       continue;
-    std::string what = unmappable(arg.view, map.unit);
+    std::string what = unmappable(arg.view, map.unit, *limits);
     if (what.empty())
-      what = unmappableWindow(map, launch);
+      what = unmappableWindow(map, launch, *limits);
     if (!what.empty())
       return "needs for '" + kernel.args[size_t(map.arg)].name + "' " + what;
   }
@@ -192,53 +194,15 @@ static std::string missingFlag(const Instance &instance) {
   return {};
 }
 
-/// Returns the rank of a GPU target for this device, best first, or nothing.
-///
-/// Machine code for the chip itself comes first, then for older chips of its generation, then PTX, which the driver
-/// compiles. The suffix "a" means code for that chip alone.
-static std::optional<size_t> gpuRank(std::string_view target, const ExecutionDevice &device) {
-  bool isPtx = target.starts_with("compute_");
-  if (!isPtx && !target.starts_with("sm_"))
-    return std::nullopt;
-  std::string_view digits = target.substr(target.find('_') + 1);
-  bool isSpecific = digits.ends_with('a');
-  if (isSpecific)
-    digits.remove_suffix(1);
-  int32_t number = 0;
-  for (char digit : digits) {
-    if (digit < '0' || digit > '9' || number > 1000)
-      return std::nullopt;
-    number = number * 10 + (digit - '0');
-  }
-  int32_t own = device.major * 10 + device.minor;
-  if (isSpecific ? number != own : isPtx ? number > own : number > own || number / 10 != device.major)
-    return std::nullopt;
-  constexpr size_t ptxRank = 1000;
-  return isPtx ? ptxRank + size_t(own - number) : isSpecific ? 0 : 1 + size_t(own - number);
-}
-
-static std::string deviceText(const ExecutionDevice &device) {
-  return "this GPU is sm_" + std::to_string(device.major * 10 + device.minor);
-}
-
-static std::string runnableText() {
-  std::string text;
-  for (std::string_view target : cpu::runnableTargets())
-    text += (text.empty() ? "" : ", ") + std::string(target);
-  return text.empty() ? "none of kpkg's targets" : text;
-}
-
-/// Returns the rank of a target among the targets that the device runs, best first, or nothing.
-static std::optional<size_t> targetRank(const std::string &target, const ExecutionDevice &device) {
-  if (device.isCuda)
-    return gpuRank(target, device);
-  auto targets = cpu::runnableTargets();
-  auto found = std::find(targets.begin(), targets.end(), target);
-  return found == targets.end() ? std::nullopt : std::optional<size_t>(found - targets.begin());
-}
-
-bool runsOn(const Instance &instance, const ExecutionDevice &device) {
-  return targetRank(instance.target, device).has_value();
+/// Returns why the instance cannot be used, apart from its parameters, target and arguments; empty if it can.
+static std::string unsuitable(const Kernel &kernel, const Instance &instance, const ChoiceQuery &query) {
+  std::string reason = missingFlag(instance);
+  if (reason.empty() && query.restriction)
+    reason = query.restriction->refuse(kernel, instance);
+  if (reason.empty() && query.refusals)
+    if (std::string refusal = query.refusals->find(instance, query.device); !refusal.empty())
+      reason = "is refused by the device: " + refusal;
+  return reason.empty() ? brokenFact(kernel, instance, query) : reason;
 }
 
 /// Checks the launch's arguments against the kernel and the instance. A plan that does not fit its kernels must not
@@ -286,7 +250,7 @@ static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam>
 }
 
 Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
-  const auto &[tables, launch, op, device, alignments, restriction] = query;
+  const auto &[tables, launch, op, device, alignments, restriction, refusals] = query;
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
     return Error{KPKG_ERROR_FORMAT,
@@ -344,24 +308,19 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
       continue;
     }
     paramsFit = true;
-    auto rank = targetRank(instance.target, device);
+    auto rank = device.targetRank(instance.target);
     if (!report && best && rank && order(instance, *rank) == std::strong_ordering::greater)
       continue; // it cannot be an alternative of the best
     std::string reason;
     if (!rank)
-      reason =
-          "is for " + instance.target + ", " + (device.isCuda ? deviceText(device) : "this CPU runs " + runnableText());
+      reason = "is for " + instance.target + ", " + device.runnableText();
     else if (auto error = checkArguments(kernel, instance, launch, op)) {
       // Instances with fitting parameters agree on the arguments' types.
       if (!report)
         return *error;
       reason = error->message;
     } else {
-      reason = missingFlag(instance);
-      if (reason.empty() && restriction)
-        reason = restriction->refuse(kernel, instance);
-      if (reason.empty())
-        reason = brokenFact(kernel, instance, launch, alignments);
+      reason = unsuitable(kernel, instance, query);
     }
     // An instance for this CPU is closer than one for another CPU.
     if (!reason.empty() && (closest.empty() || (rank && closestIsForeign))) {

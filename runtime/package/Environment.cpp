@@ -1,7 +1,7 @@
 // Reads the KPKG_* environment variables once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
-#include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/package/Devices.h"
 #include "runtime/package/Log.h"
 
 #include <algorithm>
@@ -122,12 +122,12 @@ static Environment readEnvironment() {
   if (std::string_view threads = variable("KPKG_NUM_THREADS"); !threads.empty()) {
     auto [end, problem] = std::from_chars(threads.data(), threads.data() + threads.size(), found.threads);
     if (problem != std::errc() || end != threads.data() + threads.size() || found.threads < 1 ||
-        found.threads > cpu::mostThreads) {
+        found.threads > hostDevice().threads()->most()) {
       found.threads = 0;
       notUnderstood("KPKG_NUM_THREADS", threads,
-                    ("a number of threads from 1 to " + std::to_string(cpu::mostThreads)).c_str());
+                    ("a number of threads from 1 to " + std::to_string(hostDevice().threads()->most())).c_str());
     } else {
-      cpu::setThreadCount(found.threads);
+      hostDevice().threads()->setCount(found.threads);
     }
   }
   return found;

@@ -1,14 +1,8 @@
-// Runs a planned call: results, argument words, copies and launches, on the host or on a GPU's stream.
+// Runs a planned call: results, argument words, copies and launches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cpu/Grid.h"
-#include "runtime/device/cpu/StridedCopy.h"
-#include "runtime/device/cuda/Counters.h"
-#include "runtime/device/cuda/StridedCopy.h"
-#include "runtime/package/GpuReport.h"
 #include "runtime/package/LastError.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
-#include "runtime/package/PrintFormat.h"
 #include "runtime/package/Profile.h"
 
 #include <algorithm>
@@ -17,9 +11,6 @@
 namespace kpkg::package {
 
 using plan::Buffer;
-
-/// Limit of words for a kernel's arguments and its grid. CUDA allows 4096 bytes.
-static constexpr size_t maxGpuParameters = 512;
 
 namespace {
 /// The first byte of a view's elements, and the end of the last one.
@@ -63,28 +54,32 @@ static bool isInjective(const kpkg_tensor &tensor) {
 }
 
 namespace {
-/// Memory of a GPU for the duration of a call, in stream order.
-class DeviceMemory {
+/// Memory of a device for the duration of a call, in stream order.
+class CallMemory {
 public:
-  DeviceMemory(int32_t device, cuda::Stream stream) : device(device), stream(stream) {}
-  DeviceMemory(const DeviceMemory &) = delete;
-  DeviceMemory &operator=(const DeviceMemory &) = delete;
-  ~DeviceMemory() {
-    for (uint64_t block : blocks)
-      static_cast<void>(cuda::release(block, stream)); // a destructor cannot report errors
+  CallMemory(device::Device &device, device::Stream stream) : device(device), stream(stream) {}
+  CallMemory(const CallMemory &) = delete;
+  CallMemory &operator=(const CallMemory &) = delete;
+  ~CallMemory() {
+    for (std::byte *block : blocks)
+      static_cast<void>(device.release(block, stream)); // a destructor cannot report errors
   }
-  Result<std::byte *> get(int64_t bytes) {
-    auto block = cuda::allocate(device, bytes, stream);
-    if (!block)
-      return block.error();
-    blocks.push_back(*block);
-    return reinterpret_cast<std::byte *>(*block);
+  /// Takes the thread's own block where the host's memory is the device's, which saves an allocation.
+  Result<std::byte *> get(size_t bytes, AlignedBlock &ofThread) {
+    if (device.traits().hasHostMemory) {
+      std::byte *block = ofThread.get(bytes);
+      return block ? Result<std::byte *>(block) : Error{KPKG_ERROR_MEMORY, "out of memory", {}, {}, {}};
+    }
+    auto block = device.allocate(bytes, stream);
+    if (block)
+      blocks.push_back(*block);
+    return block;
   }
 
 private:
-  int32_t device;
-  cuda::Stream stream;
-  std::vector<uint64_t> blocks;
+  device::Device &device;
+  device::Stream stream;
+  std::vector<std::byte *> blocks;
 };
 } // namespace
 
@@ -99,6 +94,10 @@ struct OutputPlace {
 
 static Error outputError(const OpEntry &op, size_t index, const std::string &what) {
   return {KPKG_ERROR_KERNEL, op.name + ": output " + std::to_string(index) + " " + what, op.name, {}, {}};
+}
+
+static Error memoryError(const OpEntry &op, const Error &error, const std::string &purpose) {
+  return {error.status, op.name + ": no memory for " + purpose + ": " + error.message, op.name, {}, {}};
 }
 
 static std::string shapeText(const int64_t *shape, int32_t rank) {
@@ -116,8 +115,8 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
   const kpkg_tensor &output = *call.outputs[index];
   if (result.kind != KPKG_TENSOR)
     return outputError(op, index, "is given, but the result is None");
-  if (output.device.type != frame.device.type ||
-      (frame.device.type != KPKG_DEVICE_CPU && output.device.index != frame.device.index))
+  const device::Traits &traits = planned.device->traits();
+  if (output.device.type != frame.device.type || (!traits.isSingle && output.device.index != frame.device.index))
     return outputError(op, index, "is not on the device of the arguments");
   if (output.dtype != result.dtype)
     return outputError(op, index,
@@ -129,7 +128,7 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
                        "has shape " + (output.shape || !output.rank ? shapeText(output.shape, output.rank) : "?") +
                            ", the result has " + shapeText(result.shape, result.rank));
   OutputPlace place{&output, result.whole != 0};
-  if (planned.device.isCuda) // the plan relies on it
+  if (traits.plansByAlignment) // the plan relies on it
     place.direct &= reinterpret_cast<uint64_t>(output.data) % uint64_t(addressAlignment) == 0;
   int64_t dense = 1;
   for (int32_t d = result.rank; d-- > 0;) {
@@ -153,7 +152,7 @@ static Result<OutputPlace> placeOutput(const PlannedCall &planned, size_t index,
 
 /// Fills frame.bases for result buffers, and call.results except the data pointers of indirect outputs.
 static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call,
-                           std::vector<OutputPlace> &places, DeviceMemory &memory) {
+                           std::vector<OutputPlace> &places, CallMemory &memory) {
   int32_t allocations = 0;
   size_t detourBytes = 0;
   for (size_t i = 0; i < planned.results.size(); ++i) {
@@ -171,17 +170,12 @@ static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame 
     }
   }
   std::byte *detour = nullptr;
-  if (detourBytes && planned.device.isCuda) {
-    auto block = memory.get(int64_t(detourBytes));
+  if (detourBytes) {
+    auto block = memory.get(detourBytes, frame.detour);
     if (!block)
-      return block.error();
+      return memoryError(op, block.error(), "an output that cannot be written in place");
     detour = *block;
-  } else if (detourBytes) {
-    detour = frame.detour.get(detourBytes);
   }
-  if (detourBytes && !detour)
-    return Error{
-        KPKG_ERROR_MEMORY, op.name + ": no memory for an output that cannot be written in place", op.name, {}, {}};
   for (size_t i = 0; i < planned.results.size(); ++i) {
     const PlannedResult &expected = planned.results[i];
     kpkg_result &result = call.results[i];
@@ -257,34 +251,6 @@ static Status checkAddresses(const OpEntry &op, const Frame &frame) {
   return {};
 }
 
-static void printFromKernel(void *context, int32_t format, const uint64_t *values, int32_t count) {
-  const auto &prints = static_cast<const Instance *>(context)->prints;
-  if (format >= 0 && size_t(format) < prints.size() && count >= 0)
-    log(KPKG_LOG_PRINT, formatPrint(prints[size_t(format)], {values, size_t(count)}));
-}
-
-static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, const int64_t *words) {
-  cpu::Launch launch;
-  launch.kernel = planned.kernel;
-  launch.call.args = words;
-  std::copy_n(planned.grid, 3, launch.call.grid);
-  if (planned.tileCount)
-    launch.call.grid[0] = planned.tileCount(words);
-  launch.call.print = printFromKernel;
-  launch.call.printContext = const_cast<Instance *>(planned.instance);
-  launch.scratchBytes = planned.instance->scratch;
-  launch.workBytes = planned.workBytes;
-  planned.use->launches.fetch_add(1, std::memory_order_relaxed);
-  int32_t code = cpu::run(launch);
-  if (code == 0)
-    return {};
-  const auto &asserts = planned.instance->asserts;
-  std::string what = code > 0 && size_t(code) <= asserts.size() ? "assertion failed: " + asserts[size_t(code) - 1]
-                                                                : "failed with code " + std::to_string(code);
-  return Error{
-      KPKG_ERROR_KERNEL, op.name + ": " + planned.instance->label + ": " + what, op.name, planned.instance->label, {}};
-}
-
 static Error launchError(const PlannedLaunch &planned, const OpEntry &op, const Error &error) {
   return {error.status,
           op.name + ": " + planned.instance->label + ": " + error.message,
@@ -293,96 +259,38 @@ static Error launchError(const PlannedLaunch &planned, const OpEntry &op, const 
           {}};
 }
 
-static Status runOnGpu(const PlannedLaunch &planned, int32_t device, const OpEntry &op, int64_t *words,
-                       cuda::Stream stream) {
-  if (planned.ctas[0] == 0 || planned.ctas[1] == 0 || planned.ctas[2] == 0)
-    return {};
+static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, int64_t *words, device::Stream stream) {
   planned.use->launches.fetch_add(1, std::memory_order_relaxed);
-  // Every word is a separate parameter; the driver reads as many of its bytes as the parameter has.
-  std::array<void *, maxGpuParameters> parameters;
-  const size_t mapCount = planned.tensorMaps.size();
-  if (planned.wordCount + sizeof(cuda::TensorMapValue) / sizeof(int64_t) * mapCount >= parameters.size())
-    return Error{KPKG_ERROR_UNSUPPORTED,
-                 op.name + ": " + planned.instance->label + " has too many parameters",
-                 op.name,
-                 planned.instance->label,
-                 {}};
-  for (size_t i = 0; i < planned.wordCount; ++i)
-    parameters[i] = words + i;
-  const LaunchShape &shape = *planned.instance->launch;
-  cuda::Launch launch;
-  launch.function = planned.function;
-  std::copy_n(planned.ctas, 3, launch.grid);
-  launch.threads = shape.threads;
-  launch.sharedBytes = shape.shared;
-  launch.overlaps = shape.overlaps;
-  cuda::Counter counter; // held until the kernel is launched
-  if (shape.counters) {
-    auto given = cuda::counterFor(device, stream, shape.counters);
-    if (!given)
-      return launchError(planned, op, given.error());
-    counter = std::move(*given);
-    words[planned.wordCount - 1] = counter.number;
-  }
-  std::array<cuda::TensorMapValue, maxTensorMaps> maps;
-  size_t firstMap = planned.wordCount + reports(*planned.instance);
-  for (size_t i = 0; i < mapCount; ++i) {
-    parameters[firstMap + i] = &maps[i];
-    const PlannedTensorMap &map = planned.tensorMaps[i];
-    if (!map.maps)
-      maps[i] = {};
-    else if (Status made = map.maps->at(uint64_t(words[map.word]), maps[i]); !made)
-      return launchError(planned, op, made.error());
-  }
-  Status status;
-  if (reports(*planned.instance)) {
-    auto report = GpuReport::prepare(*planned.instance, device, stream);
-    status = report ? Status() : Status(report.error());
-    uint64_t address = report ? report->address() : 0;
-    parameters[planned.wordCount] = &address;
-    if (status)
-      status = cuda::launch(launch, stream, parameters.data());
-    if (status)
-      status = report->finish();
-  } else {
-    status = cuda::launch(launch, stream, parameters.data());
-  }
-  return status ? Status() : launchError(planned, op, status.error());
-}
-
-/// Runs a copy step, or the final copy to an output that could not be written in place.
-static Status copyElements(const PlannedCall &planned, const std::byte *from, std::span<const int64_t> fromStrides,
-                           std::byte *to, std::span<const int64_t> toStrides, std::span<const int64_t> shape,
-                           int64_t bytes, cuda::Stream stream) {
-  if (planned.device.isCuda)
-    return cuda::stridedCopy(reinterpret_cast<uint64_t>(from), fromStrides, reinterpret_cast<uint64_t>(to), toStrides,
-                             shape, bytes, stream);
-  cpu::stridedCopy(from, fromStrides, to, toStrides, shape, size_t(bytes));
-  return {};
+  device::LaunchReport report;
+  if (Status status = planned.launch->run(words, stream, report); !status) [[unlikely]]
+    return launchError(planned, op, status.error());
+  if (report.lostMessages) [[unlikely]]
+    log(KPKG_LOG_PRINT, "(" + std::to_string(report.lostMessages) + " more messages of " + planned.instance->label +
+                            " are lost: the launch has no room for them)");
+  if (report.failed == 0) [[likely]]
+    return {};
+  const auto &asserts = planned.instance->asserts;
+  std::string what = report.failed > 0 && size_t(report.failed) <= asserts.size()
+                         ? "assertion failed: " + asserts[size_t(report.failed) - 1]
+                         : "failed with code " + std::to_string(report.failed);
+  return launchError(planned, op, Error{KPKG_ERROR_KERNEL, what, {}, {}, {}});
 }
 
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs) {
   if (Status status = checkAddresses(op, frame); !status)
     return status;
-  std::optional<cuda::DeviceScope> scope;
-  if (planned.device.isCuda) {
-    scope.emplace(planned.device.index);
-    if (!scope->status())
-      return scope->status();
-  }
-  DeviceMemory memory(planned.device.index, call.stream);
+  device::Device &device = *planned.device;
+  device::Scope scope(device);
+  if (!scope.ok())
+    return scope.error();
+  CallMemory memory(device, call.stream);
   std::byte *temporaries = nullptr;
-  if (planned.temporaryBytes && planned.device.isCuda) {
-    auto block = memory.get(planned.temporaryBytes);
+  if (planned.temporaryBytes) {
+    auto block = memory.get(size_t(planned.temporaryBytes), frame.temporaries);
     if (!block)
-      return block.error();
+      return memoryError(op, block.error(), std::to_string(planned.temporaryBytes) + " bytes of temporaries");
     temporaries = *block;
-  } else if (planned.temporaryBytes && !(temporaries = frame.temporaries.get(size_t(planned.temporaryBytes))))
-    return Error{KPKG_ERROR_MEMORY,
-                 op.name + ": no memory for " + std::to_string(planned.temporaryBytes) + " bytes of temporaries",
-                 op.name,
-                 {},
-                 {}};
+  }
   frame.bases.resize(planned.buffers.size());
   for (size_t i = 0; i < planned.buffers.size(); ++i) {
     const Buffer &buffer = planned.buffers[i];
@@ -411,19 +319,20 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
       int64_t *words = frame.words.data() + step.launch.firstWord;
       std::optional<ProfiledLaunch> recorded;
       if (isProfiling()) [[unlikely]]
-        recorded.emplace(op.name, step.launch, planned.device, call.stream);
-      Status status = planned.device.isCuda ? runOnGpu(step.launch, planned.device.index, op, words, call.stream)
-                                            : runLaunch(step.launch, op, words);
-      if (!status)
+        recorded.emplace(op.name, step.launch, device, call.stream);
+      if (Status status = runLaunch(step.launch, op, words, call.stream); !status)
         return status;
       continue;
     }
     const auto &[from, to] = planned.copySteps[size_t(step.copy)];
     int64_t bytes = plan::dtypeBytes(from.dtype);
-    if (Status status = copyElements(planned, frame.bases[size_t(from.buffer)] + from.offset * bytes,
-                                     from.stridesSpan(), frame.bases[size_t(to.buffer)] + to.offset * bytes,
-                                     to.stridesSpan(), from.shapeSpan(), bytes, call.stream);
-        !status)
+    device::StridedCopy copy = {frame.bases[size_t(from.buffer)] + from.offset * bytes,
+                                from.stridesSpan(),
+                                frame.bases[size_t(to.buffer)] + to.offset * bytes,
+                                to.stridesSpan(),
+                                from.shapeSpan(),
+                                bytes};
+    if (Status status = device.copyStrided(copy, call.stream); !status)
       return status;
   }
   costs.copies = planned.copies;
@@ -435,11 +344,13 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
     const kpkg_result &made = planned.results[i].result;
     kpkg_result &result = call.results[i];
     size_t rank = size_t(made.rank), bytes = size_t(plan::dtypeBytes(plan::DType(made.dtype)));
-    if (Status status =
-            copyElements(planned, frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
-                         {made.strides, rank}, static_cast<std::byte *>(result.data), {result.strides, rank},
-                         {made.shape, rank}, int64_t(bytes), call.stream);
-        !status)
+    device::StridedCopy copy = {frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
+                                {made.strides, rank},
+                                static_cast<std::byte *>(result.data),
+                                {result.strides, rank},
+                                {made.shape, rank},
+                                int64_t(bytes)};
+    if (Status status = device.copyStrided(copy, call.stream); !status)
       return status;
     ++costs.copies;
     costs.copiedBytes += uint64_t(planned.results[i].bytes);

@@ -1,6 +1,5 @@
 // Explains how a call is resolved, as text or JSON: every instance with its verdict. Also reports an op's counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Backward.h"
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
@@ -96,11 +95,25 @@ static std::string verdictText(const Verdict &verdict, const std::optional<Alter
   return verdict.reason.empty() ? "chosen" : verdict.reason;
 }
 
-static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, const ExecutionDevice &device,
-                                  std::span<const int64_t> alignments, const Restriction *restriction) {
+/// Chooses like a call. Loads the chosen code, because only the device knows whether it accepts it.
+static Result<const Instance *> chooseAccepted(const ChoiceQuery &query, const Library &library, device::Device &device,
+                                               device::Stream stream, ChoiceReport &report) {
+  while (true) {
+    report = {};
+    auto chosen = chooseInstance(query, &report);
+    // Other errors than refusals are those of a call, not of the choice.
+    if (!chosen || library.kernel(**chosen, device, stream) || library.refusals().find(**chosen, device).empty())
+      return chosen;
+  }
+}
+
+static ordered_json explainLaunch(const plan::LaunchStep &launch, const PackagedOp &op, device::Device &device,
+                                  std::span<const int64_t> alignments, const Frame &frame) {
   ChoiceReport report;
   const Tables &tables = op.library().tables();
-  auto chosen = chooseInstance({tables, launch, op.entry().name, device, alignments, restriction}, &report);
+  ChoiceQuery query = {
+      tables, launch, op.entry().name, device, alignments, frame.restriction, &op.library().refusals()};
+  auto chosen = chooseAccepted(query, op.library(), device, frame.stream, report);
   ordered_json record;
   record["kernel"] = std::string(launch.kernel);
   if (launch.persistent)
@@ -131,7 +144,7 @@ static ordered_json explainLaunch(const plan::LaunchStep &launch, const Packaged
 static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
   ordered_json record;
   record["package"] = op.library().name();
-  auto program = op.program(frame.device.type);
+  auto program = op.program(frame.plans());
   Result<int64_t> processors = program ? processorsFor(**program, frame) : program.error();
   plan::Resolution resolution;
   std::optional<Error> error;
@@ -144,7 +157,7 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
     record["error"] = error->message;
     return record;
   }
-  auto device = executionDevice(frame);
+  auto device = findDevice(frame.device);
   if (!device) {
     record["runs"] = false;
     record["error"] = device.error().message;
@@ -161,7 +174,7 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
       copiedBytes += uint64_t(copy->source.numel() * plan::dtypeBytes(copy->source.dtype));
       continue;
     }
-    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, *device, alignments, frame.restriction));
+    launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, **device, alignments, frame));
     runs &= !launches.back()["chosen"].is_null();
     flops += launches.back().value("flops", 0.0);
     bytes += launches.back().value("bytes", 0.0);
@@ -277,7 +290,11 @@ std::string describeUse(const CallableOp &op) {
   record["calls"] = stats.calls;
   record["resolutions"] = stats.resolutions;
   record["launches"] = stats.launches;
-  cuda::LoadCounts code = cuda::loadCounts();
+  device::LoadCounts code;
+  for (const device::Driver *driver : drivers()) {
+    device::LoadCounts own = driver->loadCounts();
+    code.loads += own.loads, code.compilations += own.compilations;
+  }
   record["process_code"] = {{"loads", code.loads}, {"compilations", code.compilations}};
   record["copies"] = stats.copies;
   record["copied_bytes"] = stats.copied_bytes;

@@ -58,16 +58,15 @@ static Error argumentError(const OpEntry &op, const OpArgument &argument, const 
 }
 
 static std::string deviceName(kpkg_device device) {
-  if (device.type == KPKG_DEVICE_CPU)
-    return "the host";
-  return (device.type == KPKG_DEVICE_CUDA ? "cuda:" : "device of type " + std::to_string(device.type) + ", ") +
-         std::to_string(device.index);
+  if (const device::Driver *driver = findDriver(device.type))
+    return driver->deviceName(device.index);
+  return "device of type " + std::to_string(device.type) + ", " + std::to_string(device.index);
 }
 
 void Frame::appendDeviceKey() {
-  if (device.type == KPKG_DEVICE_CPU)
+  if (!driver->traits.plansByAlignment)
     return;
-  key.push_back(uint64_t(device.index) + 1);
+  key.push_back(uint64_t(driver->traits.type) << 32 | uint32_t(device.index));
   constexpr int bitsPerAddress = 4;
   static_assert(addressAlignment == 1 << bitsPerAddress);
   uint64_t word = 0;
@@ -82,13 +81,21 @@ void Frame::appendDeviceKey() {
   key.push_back(word);
 }
 
+void Frame::placeOn(kpkg_device where) {
+  if (!driver || driver->traits.type != where.type)
+    driver = findDriver(where.type);
+  device = where;
+  if (driver && driver->traits.isSingle)
+    device.index = 0;
+}
+
 void Frame::bindAsGiven(const kpkg_call &call) {
   size_t count = call.arguments && call.argument_count > 0 ? size_t(call.argument_count) : 0;
   values.assign(call.arguments, call.arguments + count);
   arguments.assign(count, {});
   addresses.assign(count, 0);
   foreign = "no package of the registry has it"; // a package may be added meanwhile, for which nothing was checked
-  device = {KPKG_DEVICE_CPU, 0};
+  placeOn(defaultDevice);
   stream = call.stream;
   restriction = nullptr;
 }
@@ -110,7 +117,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
   addresses.resize(count);
   singles.resize(count);
   foreign.clear();
-  device = {KPKG_DEVICE_CPU, 0};
+  placeOn(defaultDevice);
   stream = call.stream;
   restriction = allowed;
   const OpArgument *placed = nullptr; ///< the first tensor
@@ -151,14 +158,14 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
       const kpkg_tensor *tensor = value.as.tensor;
       if (!tensor || tensor->rank < 0 || tensor->rank > KPKG_MAX_RANK || (tensor->rank > 0 && !tensor->shape))
         return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
-      kpkg_device where = tensor->device.type == KPKG_DEVICE_CPU ? kpkg_device{KPKG_DEVICE_CPU, 0} : tensor->device;
-      if (where.type != KPKG_DEVICE_CPU && where.type != KPKG_DEVICE_CUDA)
-        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(where.type) +
+      kpkg_device other = device;
+      placeOn(tensor->device);
+      if (!driver)
+        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(device.type) +
                   ", for which there is no code";
-      if (placed && (where.type != device.type || where.index != device.index))
+      if (placed && (other.type != device.type || other.index != device.index))
         return argumentError(op, expected,
-                             "is on " + deviceName(where) + ", but '" + placed->name + "' is on " + deviceName(device));
-      device = where;
+                             "is on " + deviceName(device) + ", but '" + placed->name + "' is on " + deviceName(other));
       placed = &expected;
       if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
         foreign = "argument '" + expected.name + "' has a dtype that kpkg does not know";

@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_FRAME_H
 #define KPKG_PACKAGE_FRAME_H
 
+#include "runtime/package/Devices.h"
 #include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
 #include "runtime/plan/Evaluate.h"
@@ -31,7 +32,8 @@ private:
   size_t size = 0;
 };
 
-/// The alignment of allocated memory, and of outputs that are written in place on a GPU. Facts never require more.
+/// The alignment of allocated memory, and of outputs that are written in place on devices with
+/// Traits::plansByAlignment. Facts never require more.
 inline constexpr int64_t addressAlignment = 16;
 
 struct Frame {
@@ -44,7 +46,8 @@ struct Frame {
   /// The reason, if an argument's dtype or device rules out every package.
   std::string foreign;
   /// The device of the tensor arguments, and the call's stream there.
-  kpkg_device device = {KPKG_DEVICE_CPU, 0};
+  kpkg_device device = defaultDevice;
+  device::Driver *driver = nullptr; ///< null: there is no code for such devices
   void *stream = nullptr;
 
   /// The instances that the call may use; null: all.
@@ -62,11 +65,15 @@ struct Frame {
   /// Checks the number and kinds of the call's arguments against the schema, and fills the fields above. `allowed` may
   /// be null.
   Status bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed);
+  /// Sets `device` and `driver`.
+  void placeOn(kpkg_device where);
   /// Takes the arguments as they are, for an op without a known schema.
   void bindAsGiven(const kpkg_call &call);
-  /// Appends the other properties that determine how a call is planned: on a GPU the device and the alignment of each
-  /// address.
+  /// Appends the other properties that determine how a call is planned: the device, and the alignment of each address,
+  /// where they matter.
   void appendDeviceKey();
+  /// Returns the plans for its device.
+  device::PlanKind plans() const { return driver ? driver->traits.plans : device::PlanKind::Host; }
 };
 
 /// Borrows a frame of this thread. Nested calls get another one.

@@ -60,7 +60,7 @@ static bool isNew(const kpkg_result &result) {
 
 /// Returns the results that the op itself would produce for the call.
 static Result<std::vector<PlannedResult>> promised(const PackagedOp &op, const Frame &frame) {
-  auto program = op.shapeProgram(frame.device.type);
+  auto program = op.shapeProgram(frame.plans());
   if (!program)
     return program.error();
   plan::Resolution resolution;
@@ -118,7 +118,7 @@ struct Relaid {
 
 Status CallableOp::executeReference(const PackagedOp &reference, const PlannedCall &planned, Frame &frame,
                                     kpkg_call &call) const {
-  auto program = reference.program(frame.device.type);
+  auto program = reference.program(frame.plans());
   if (!program)
     return program.error();
   if ((*program)->hasMutArguments())

@@ -1,21 +1,14 @@
 // Implements an open package: its file, its tables, and its loaded parts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Library.h"
-#include "runtime/device/cpu/CpuTarget.h"
-#include "runtime/device/cpu/Grid.h"
-#include "runtime/device/cuda/Driver.h"
-#include "runtime/package/Choice.h"
+#include "runtime/package/Devices.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/PackagedOp.h"
 #include "runtime/package/Tuning.h"
 
 #include <algorithm>
-#include <set>
 
 namespace kpkg::package {
-
-/// Dynamic shared memory that every kernel may use.
-static constexpr int64_t defaultShared = 48 << 10;
 
 Library::Library(format::Reader opened, Trust trust, std::shared_ptr<const Tables> tables)
     : reader(std::move(opened)), trust(std::move(trust)), entries(std::move(tables)), manifest(reader.manifestText()) {}
@@ -24,6 +17,22 @@ Library::~Library() = default;
 
 static std::string ofKind(const format::Section &section) {
   return "section '" + section.name + "', which is of kind '" + section.kind + "'";
+}
+
+/// Returns the driver of the devices that an instance is for; null if this runtime has none.
+static const device::Driver *driverOf(const Instance &instance) {
+  for (const device::Driver *driver : drivers())
+    if (driver->isTarget(instance.target))
+      return driver;
+  return nullptr;
+}
+
+/// Returns "'cubin' or 'ptx'".
+static std::string listKinds(std::span<const std::string_view> kinds) {
+  std::string text;
+  for (std::string_view kind : kinds)
+    text += (text.empty() ? "'" : " or '") + std::string(kind) + "'";
+  return text;
 }
 
 Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Trust trust) {
@@ -45,17 +54,16 @@ Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Tr
   if (!tables)
     return refuse(tables.error().message);
   for (const Instance &instance : (*tables)->instances) {
-    if (!cpu::isCpuTarget(instance.target) && !instance.launch)
+    const device::Driver *driver = driverOf(instance);
+    if (!driver)
       continue;
     const format::Section *section = reader->find(instance.section);
     if (!section)
       return refuse(instance.label + " is said to be in section '" + instance.section + "', which is missing",
                     instance.label);
-    bool isHost = cpu::isCpuTarget(instance.target);
-    bool isCode = isHost ? section->kind == "host-object" : section->kind == "cubin" || section->kind == "ptx";
-    if (!isCode)
-      return refuse(instance.label + " is said to be in " + ofKind(*section) + ", expected " +
-                        (isHost ? "'host-object'" : "'cubin' or 'ptx'"),
+    const auto kinds = driver->traits.codeKinds;
+    if (std::find(kinds.begin(), kinds.end(), section->kind) == kinds.end())
+      return refuse(instance.label + " is said to be in " + ofKind(*section) + ", expected " + listKinds(kinds),
                     instance.label);
   }
   for (const OpEntry &op : (*tables)->ops)
@@ -90,54 +98,31 @@ Result<std::string_view> Library::section(std::string_view name) const {
   return contents.emplace(name, std::move(*read)).first->second.bytes;
 }
 
-Result<const void *> Library::symbol(const Instance &instance, const std::string &name) const {
-  auto image = section(instance.section);
-  if (!image)
-    return image.error();
-  std::lock_guard guard(lock);
-  auto found = objects.find(instance.section);
-  if (found == objects.end()) {
-    auto object = cpu::HostObject::load(*image, instance.section + "' of '" + this->name());
-    if (!object)
-      return object.error();
-    found = objects.emplace(instance.section, std::make_unique<cpu::HostObject>(std::move(*object))).first;
+/// Returns the part of an instance that its device needs.
+static device::KernelDescription describe(const Instance &instance, const Kernel &kernel) {
+  device::KernelDescription description;
+  description.symbol = instance.symbol;
+  description.isPersistent = kernel.persistent;
+  description.scratchBytes = instance.scratch;
+  description.hasAsserts = !instance.asserts.empty();
+  description.hasPrints = !instance.prints.empty();
+  if (instance.launch) {
+    const LaunchShape &shape = *instance.launch;
+    description.shape = device::LaunchShape{shape.threads, shape.blocks,   shape.cluster, shape.occupancy,
+                                            shape.shared,  shape.counters, shape.overlaps};
   }
-  const void *address = found->second->find(name);
-  if (!address)
-    return Error{KPKG_ERROR_FORMAT,
-                 "host object '" + instance.section + "' of '" + this->name() + "' has no function '" + name + "'",
-                 {},
-                 instance.label,
-                 {}};
-  return address;
+  return description;
 }
 
-Result<KpkgCpuKernel> Library::kernel(const Instance &instance) const {
-  auto address = symbol(instance, instance.symbol);
-  if (!address)
-    return address.error();
-  return reinterpret_cast<KpkgCpuKernel>(const_cast<void *>(*address));
-}
-
-Result<KpkgCpuTileCount> Library::tileCount(const Instance &instance) const {
-  auto address = symbol(instance, instance.symbol + "$tiles");
-  if (!address)
-    return address.error();
-  return reinterpret_cast<KpkgCpuTileCount>(const_cast<void *>(*address));
-}
-
-Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t device, void *stream) const {
-  auto image = section(instance.section);
-  if (!image)
-    return image.error();
+Result<const device::Kernel *> Library::load(const Instance &instance, device::Device &device, device::Stream stream,
+                                             std::string_view image, bool &hasSection) const {
   std::lock_guard guard(lock);
-  auto found = gpuFunctions.find({&instance, device});
-  if (found != gpuFunctions.end())
-    return found->second;
-  cuda::DeviceScope scope(device);
-  if (!scope.status())
-    return scope.status().error();
-  auto capturing = cuda::isCapturing(stream);
+  if (auto found = kernels.find({&instance, &device}); found != kernels.end())
+    return found->second.get();
+  device::Scope scope(device);
+  if (!scope.ok())
+    return scope.error();
+  auto capturing = device.isCapturing(stream);
   if (!capturing)
     return capturing.error();
   if (*capturing)
@@ -147,57 +132,45 @@ Result<GpuFunction> Library::gpuFunction(const Instance &instance, int32_t devic
                  {},
                  instance.label,
                  {}};
-  auto loaded = gpuImages.find({instance.section, device});
-  if (loaded == gpuImages.end()) {
-    auto made = cuda::loadImage(*image, instance.section + "' of '" + name());
-    if (!made)
-      return made.error();
-    loaded = gpuImages.try_emplace({instance.section, device}, *made).first;
+  auto executable = executables.find({instance.section, &device});
+  if (executable == executables.end()) {
+    auto loaded = device.load(image, instance.section + "' of '" + name());
+    if (!loaded)
+      return loaded.error();
+    executable = executables.try_emplace({instance.section, &device}, std::move(*loaded)).first;
   }
-  auto function = cuda::findFunction(loaded->second, instance.symbol);
-  if (!function)
-    return function.error();
-  if (int64_t shared = instance.launch->shared; shared > defaultShared)
-    if (Status status = cuda::allowShared(*function, shared); !status)
-      return status.error();
-  GpuFunction result{*function};
-  if (const LaunchShape &shape = *instance.launch; shape.occupancy && shape.cluster > 1) {
-    auto clusters = cuda::residentClusters(*function, shape.cluster, shape.threads, shape.shared);
-    if (!clusters)
-      return clusters.error();
-    result.residentClusters = *clusters;
-  }
-  return gpuFunctions[{&instance, device}] = result;
+  hasSection = true;
+  auto kernel = executable->second->kernel(describe(instance, entries->kernels[instance.kernel]));
+  if (!kernel)
+    return kernel.error();
+  return kernels.try_emplace({&instance, &device}, std::move(*kernel)).first->second.get();
 }
 
-Status Library::prewarmGpu(int32_t device) const {
+Result<const device::Kernel *> Library::kernel(const Instance &instance, device::Device &device,
+                                               device::Stream stream) const {
+  auto image = section(instance.section);
+  if (!image)
+    return image.error();
+  bool hasSection = false;
+  auto kernel = load(instance, device, stream, *image, hasSection);
+  if (kernel)
+    return kernel;
+  Error error = kernel.error();
+  error.instance = instance.label;
+  if (error.status == KPKG_ERROR_UNSUPPORTED) // without the lock, because the log is the caller's
+    refused.add(instance, device, !hasSection, error.message);
+  return error;
+}
+
+Status Library::loadAll(device::Device &device) const {
   for (const auto &op : packagedOps)
     if (Status status = op->loadPrograms(); !status)
       return status;
-  auto properties = cuda::deviceProperties(device);
-  if (!properties)
-    return properties.error();
-  ExecutionDevice own{true, device, properties->major, properties->minor, properties->multiprocessors};
   for (const Instance &instance : entries->instances)
-    if (instance.launch && runsOn(instance, own))
-      if (auto function = gpuFunction(instance, device, nullptr); !function)
-        return function.error();
-  return {};
-}
-
-Status Library::loadAll() const {
-  for (const auto &op : packagedOps)
-    if (Status status = op->loadPrograms(); !status)
-      return status;
-  auto targets = cpu::runnableTargets();
-  for (const Instance &instance : entries->instances)
-    if (std::find(targets.begin(), targets.end(), instance.target) != targets.end()) {
-      if (auto kernel = this->kernel(instance); !kernel)
+    if (device.targetRank(instance.target) && refused.find(instance, device).empty())
+      if (auto kernel = this->kernel(instance, device, nullptr);
+          !kernel && kernel.error().status != KPKG_ERROR_UNSUPPORTED)
         return kernel.error();
-      if (entries->kernels[instance.kernel].persistent)
-        if (auto tiles = tileCount(instance); !tiles)
-          return tiles.error();
-    }
   return {};
 }
 
@@ -205,13 +178,13 @@ Status Library::verify() const {
   for (const format::Section &section : reader.sections())
     if (Status status = reader.checkDigest(section); !status)
       return status;
-  return loadAll();
+  return loadAll(hostDevice());
 }
 
-Status Library::prewarmCpu() const {
-  if (Status status = loadAll(); !status)
+Status Library::prewarm(device::Device &device) const {
+  if (Status status = loadAll(device); !status)
     return status;
-  cpu::startThreads();
+  device.warmUp();
   return {};
 }
 

@@ -3,11 +3,10 @@
 #ifndef KPKG_PACKAGE_LIBRARY_H
 #define KPKG_PACKAGE_LIBRARY_H
 
-#include "runtime/device/cpu/HostObject.h"
+#include "runtime/device/Device.h"
 #include "runtime/format/Reader.h"
+#include "runtime/package/Refusals.h"
 #include "runtime/package/Tables.h"
-
-#include <kpkg/kernel_abi.h>
 
 #include <map>
 #include <memory>
@@ -26,13 +25,6 @@ struct Trust {
   std::vector<format::PublicKey> keys;
 };
 
-/// A kernel as the driver knows it.
-struct GpuFunction {
-  void *handle = nullptr;
-  /// Resident clusters on the device, for persistent kernels with clusters; 0 for others.
-  int64_t residentClusters = 0;
-};
-
 /// Shared by all its users. Loaded parts live as long as the library. Any number of threads may use it.
 class Library : public std::enable_shared_from_this<Library> {
 public:
@@ -48,25 +40,24 @@ public:
   Result<std::string_view> section(std::string_view name) const;
   /// Returns the size of an existing section before compression.
   uint64_t sectionBytes(std::string_view name) const { return reader.find(name)->size; }
-  /// Returns the instance's entry point. Loads its host object on first use.
-  Result<KpkgCpuKernel> kernel(const Instance &instance) const;
-  /// Returns the instance's function in the primary context of a GPU. Loads its section on first use, which is refused
-  /// while `stream` is captured into a graph.
-  Result<GpuFunction> gpuFunction(const Instance &instance, int32_t device, void *stream) const;
-  /// Returns the `$tiles` entry of a persistent kernel's instance.
-  Result<KpkgCpuTileCount> tileCount(const Instance &instance) const;
+  /// Returns the instance's kernel on a device. Loads its section on first use, which fails while `stream` is captured
+  /// into a graph. KPKG_ERROR_UNSUPPORTED: the device refuses the code; refusals() knows it from then on.
+  Result<const device::Kernel *> kernel(const Instance &instance, device::Device &device, device::Stream stream) const;
+  /// Returns the instances that devices have refused.
+  const Refusals &refusals() const { return refused; }
 
   /// Checks the digests of all sections, and loads all plans and the objects that this machine can run.
   Status verify() const;
-  /// Loads all plans and the objects of the best targets that this machine can run, and starts the worker threads.
-  Status prewarmCpu() const;
-  /// Loads all plans and everything that a GPU can run. Later calls load nothing there.
-  Status prewarmGpu(int32_t device) const;
+  /// Loads all plans and everything that the device can run. Later calls load nothing there. Code that the device
+  /// refuses is skipped.
+  Status prewarm(device::Device &device) const;
 
 private:
   Library(format::Reader reader, Trust trust, std::shared_ptr<const Tables> tables);
-  Result<const void *> symbol(const Instance &instance, const std::string &name) const;
-  Status loadAll() const;
+  /// Does the work of kernel(), and sets `hasSection` once the section is loaded.
+  Result<const device::Kernel *> load(const Instance &instance, device::Device &device, device::Stream stream,
+                                      std::string_view image, bool &hasSection) const;
+  Status loadAll(device::Device &device) const;
 
   format::Reader reader;
   Trust trust;
@@ -77,9 +68,10 @@ private:
   /// Guards the following members. Entries are never removed, so references stay valid.
   mutable std::mutex lock;
   mutable std::map<std::string, format::Contents, std::less<>> contents;
-  mutable std::map<std::string, std::unique_ptr<cpu::HostObject>, std::less<>> objects;
-  mutable std::map<std::pair<const Instance *, int32_t>, GpuFunction> gpuFunctions;
-  mutable std::map<std::pair<std::string, int32_t>, void *> gpuImages; ///< by section and device
+  mutable std::map<std::pair<std::string, device::Device *>, std::unique_ptr<device::Executable>>
+      executables; ///< by section
+  mutable std::map<std::pair<const Instance *, device::Device *>, std::unique_ptr<const device::Kernel>> kernels;
+  mutable Refusals refused;
 };
 
 } // namespace kpkg::package

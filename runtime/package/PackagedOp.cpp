@@ -96,23 +96,23 @@ Result<const plan::Program *> PackagedOp::load(Plan &plan, const std::string &se
   return &*plan.program;
 }
 
-Result<const plan::Program *> PackagedOp::program(int32_t device) const {
-  if (device == KPKG_DEVICE_CUDA && !description.gpuPlan.empty())
+Result<const plan::Program *> PackagedOp::program(device::PlanKind kind) const {
+  if (kind == device::PlanKind::Gpu && !description.gpuPlan.empty())
     return load(gpuFull, description.gpuPlan);
   return load(full, description.plan);
 }
 
-Result<const plan::Program *> PackagedOp::shapeProgram(int32_t device) const {
-  if (device == KPKG_DEVICE_CUDA && !description.gpuShapePlan.empty())
+Result<const plan::Program *> PackagedOp::shapeProgram(device::PlanKind kind) const {
+  if (kind == device::PlanKind::Gpu && !description.gpuShapePlan.empty())
     return load(gpuShape, description.gpuShapePlan);
-  return description.shapePlan.empty() ? program(device) : load(shape, description.shapePlan);
+  return description.shapePlan.empty() ? program(kind) : load(shape, description.shapePlan);
 }
 
 Status PackagedOp::loadPrograms() const {
-  for (int32_t device : {KPKG_DEVICE_CPU, KPKG_DEVICE_CUDA}) {
-    if (auto loaded = program(device); !loaded)
+  for (device::PlanKind kind : {device::PlanKind::Host, device::PlanKind::Gpu}) {
+    if (auto loaded = program(kind); !loaded)
       return loaded.error();
-    if (auto loaded = shapeProgram(device); !loaded)
+    if (auto loaded = shapeProgram(kind); !loaded)
       return loaded.error();
   }
   return {};
@@ -137,7 +137,7 @@ Result<std::shared_ptr<const PlannedCall>> PackagedOp::plan(Frame &frame, uint64
         return found->second;
   }
   made = true;
-  auto program = this->program(frame.device.type);
+  auto program = this->program(frame.plans());
   if (!program)
     return program.error();
   auto planned = std::make_shared<PlannedCall>();

@@ -25,9 +25,9 @@ public:
   /// Unique in the process, also after an op is destroyed.
   uint64_t id() const { return number; }
 
-  /// Returns the bytecode for calls on devices of a type (KPKG_DEVICE_CUDA). It is loaded and verified on first use.
-  Result<const plan::Program *> program(int32_t device) const;
-  Result<const plan::Program *> shapeProgram(int32_t device) const;
+  /// Returns the bytecode for calls on devices with these plans. It is loaded and verified on first use.
+  Result<const plan::Program *> program(device::PlanKind kind) const;
+  Result<const plan::Program *> shapeProgram(device::PlanKind kind) const;
   /// Loads the bytecode of all devices.
   Status loadPrograms() const;
 

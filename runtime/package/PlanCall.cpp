@@ -1,8 +1,9 @@
 // Converts a resolution to a planned call: instances, argument words, results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cuda/Driver.h"
 #include "runtime/package/Choice.h"
+#include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
+#include "runtime/package/PrintFormat.h"
 #include "runtime/package/Windows.h"
 #include "runtime/plan/Program.h"
 
@@ -13,9 +14,6 @@ namespace kpkg::package {
 using plan::LaunchArg;
 using plan::LaunchStep;
 using plan::View;
-
-/// Operations that cost about as much as moving one byte, for deciding whether to wake other threads.
-static constexpr double flopsPerByte = 4;
 
 static int64_t bytesOf(const View &view) { return view.numel() * plan::dtypeBytes(view.dtype); }
 
@@ -56,9 +54,9 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
   }
 }
 
-/// Returns the shape of a tensor map. The choice has ensured that the driver accepts the view.
-static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view, const LaunchStep &step) {
-  cuda::TensorMapShape shape;
+/// Returns the shape of a tensor map. The choice has ensured that the device accepts the view.
+static device::TensorMapShape mapShape(const TensorMap &map, const View &view, const LaunchStep &step) {
+  device::TensorMapShape shape;
   int64_t bytes = plan::dtypeBytes(view.dtype);
   shape.dtype = int32_t(view.dtype);
   shape.swizzle = map.swizzle;
@@ -79,117 +77,96 @@ static cuda::TensorMapShape mapShape(const TensorMap &map, const View &view, con
   return shape;
 }
 
-static void planTensorMaps(PlannedLaunch &launch, const LaunchStep &step, const Kernel &kernel) {
-  for (const TensorMap &map : launch.instance->launch->tensorMaps) {
-    PlannedTensorMap &planned = launch.tensorMaps.emplace_back();
+static std::vector<device::TensorMapArgument> describeTensorMaps(const Instance &instance, const LaunchStep &step,
+                                                                 const Kernel &kernel) {
+  std::vector<device::TensorMapArgument> maps;
+  for (const TensorMap &map : instance.launch->tensorMaps) {
+    device::TensorMapArgument &described = maps.emplace_back();
     for (int32_t i = 0; i < map.arg; ++i)
-      planned.word += kernel.args[size_t(i)].words();
+      described.word += kernel.args[size_t(i)].words();
     const View &view = step.args[size_t(map.arg)].view;
     if (view.buffer >= 0) // otherwise absent, and nothing reads its map
-      planned.maps = std::make_shared<cuda::TensorMaps>(mapShape(map, view, step));
+      described.shape = mapShape(map, view, step);
   }
+  return maps;
 }
 
-/// Computes the CTAs of a GPU launch.
-static Status countCtas(PlannedLaunch &launch, const LaunchStep &step, const ExecutionDevice &device, const OpEntry &op,
-                        const GpuFunction &function) {
-  const LaunchShape &shape = *launch.instance->launch;
-  const bool persistent = step.persistent;
-  constexpr int64_t mostX = INT32_MAX, mostYz = 65535;
-  int64_t x = (launch.grid[0] + shape.blocks - 1) / shape.blocks * shape.cluster;
-  if (persistent || shape.occupancy) {
-    int64_t resident = int64_t(device.multiprocessors) * std::max(shape.occupancy, 1u);
-    if (shape.cluster > 1)
-      resident = std::max<int64_t>(function.residentClusters, 1) * shape.cluster;
-    if (persistent)
-      x = launch.instance->tiles.empty()
-              ? resident
-              : int64_t(std::clamp(countTiles(*launch.instance, step), 0.0, double(mostX))) * shape.cluster;
-    x = std::min(x, resident);
+static void printFromKernel(void *context, int32_t format, const uint64_t *values, int32_t count) {
+  const auto &prints = static_cast<const Instance *>(context)->prints;
+  if (format >= 0 && size_t(format) < prints.size() && count >= 0)
+    log(KPKG_LOG_PRINT, formatPrint(prints[size_t(format)], {values, size_t(count)}));
+}
+
+static device::LaunchDescription describeLaunch(const PlannedLaunch &launch, const LaunchStep &step,
+                                                const Kernel &kernel) {
+  const Instance &instance = *launch.instance;
+  device::LaunchDescription description;
+  std::copy(step.grid.begin(), step.grid.end(), description.grid);
+  if (!instance.tiles.empty())
+    description.tiles = countTiles(instance, step);
+  description.firstWord = launch.firstWord;
+  for (const LaunchArg &arg : step.args)
+    if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)
+      description.bytes += uint64_t(bytesOf(arg.view));
+  description.flops = launch.cost.flops;
+  if (instance.launch)
+    description.tensorMaps = describeTensorMaps(instance, step, kernel);
+  description.prints = {printFromKernel, const_cast<Instance *>(&instance)};
+  return description;
+}
+
+/// Chooses an instance whose code the device accepts, and sets it in `launch`.
+static Result<const device::Kernel *> chooseKernel(PlannedLaunch &launch, const ChoiceQuery &query,
+                                                   const Library &library, device::Device &device,
+                                                   device::Stream stream) {
+  while (true) {
+    auto chosen = chooseInstance(query);
+    if (!chosen)
+      return chosen.error();
+    launch.instance = *chosen;
+    auto kernel = library.kernel(**chosen, device, stream);
+    if (kernel || library.refusals().find(**chosen, device).empty())
+      return kernel;
+    // The refused instance is not chosen again.
   }
-  if (x > mostX || launch.grid[1] > mostYz || launch.grid[2] > mostYz)
-    return Error{KPKG_ERROR_NO_INSTANCE,
-                 op.name + ": a grid of " + std::to_string(launch.grid[0]) + " x " + std::to_string(launch.grid[1]) +
-                     " x " + std::to_string(launch.grid[2]) + " blocks is more than a GPU launches",
-                 op.name,
-                 launch.instance->label,
-                 {}};
-  launch.ctas[0] = uint32_t(x), launch.ctas[1] = uint32_t(launch.grid[1]), launch.ctas[2] = uint32_t(launch.grid[2]);
-  return {};
 }
 
 static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &step, const Library &library,
                                         const OpEntry &op, std::span<const int64_t> alignments, const Frame &frame,
                                         UseCounter count, void *context) {
-  auto chosen = chooseInstance({library.tables(), step, op.name, planned.device, alignments, frame.restriction});
-  if (!chosen)
-    return chosen.error();
   PlannedLaunch launch;
-  launch.instance = *chosen;
-  launch.use = count(context, **chosen);
-  launch.cost = estimateCost(**chosen, step);
-  if (planned.device.isCuda) {
-    auto function = library.gpuFunction(**chosen, planned.device.index, frame.stream);
-    if (!function) {
-      Error error = function.error();
-      return Error{error.status, op.name + ": " + error.message, op.name, error.instance, {}};
-    }
-    launch.function = function->handle;
-    std::copy(step.grid.begin(), step.grid.end(), launch.grid);
-    if (Status status = countCtas(launch, step, planned.device, op, *function); !status)
-      return status.error();
-    launch.firstWord = planned.words.size();
-    packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
-    for (int64_t extent : launch.grid)
-      planned.words.push_back(extent);
-    if ((*chosen)->launch->counters) // the counter is assigned at launch
-      planned.words.push_back(0);
-    launch.wordCount = planned.words.size() - launch.firstWord;
-    planTensorMaps(launch, step, library.tables().kernels[(*chosen)->kernel]);
-    return launch;
-  }
-  auto code = library.kernel(**chosen);
-  if (!code)
-    return code.error();
-  launch.kernel = *code;
-  if (step.persistent) {
-    auto tiles = library.tileCount(**chosen);
-    if (!tiles)
-      return tiles.error();
-    launch.tileCount = *tiles;
-  }
-  std::copy(step.grid.begin(), step.grid.end(), launch.grid);
+  device::Device &device = *planned.device;
+  ChoiceQuery query = {library.tables(), step, op.name, device, alignments, frame.restriction, &library.refusals()};
+  auto named = [&](const Error &error) {
+    return Error{error.status, op.name + ": " + error.message, op.name, error.instance, error.argument};
+  };
+  auto kernel = chooseKernel(launch, query, library, device, frame.stream);
+  if (!kernel)
+    return kernel.error().op.empty() ? named(kernel.error()) : kernel.error();
+  const Instance &instance = *launch.instance;
+  launch.use = count(context, instance);
+  launch.cost = estimateCost(instance, step);
   launch.firstWord = planned.words.size();
-  packArguments(planned, step, library.tables().kernels[(*chosen)->kernel], **chosen);
-  for (const LaunchArg &arg : step.args)
-    if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)
-      launch.workBytes += uint64_t(bytesOf(arg.view));
-  double flops = std::min(launch.cost.flops, 1e18);
-  launch.workBytes = std::max(launch.workBytes, uint64_t(std::max(flops, 0.0) / flopsPerByte));
+  const Kernel &declared = library.tables().kernels[instance.kernel];
+  packArguments(planned, step, declared, instance);
+  auto bound = (*kernel)->bind(describeLaunch(launch, step, declared), planned.words);
+  if (!bound) {
+    Error error = bound.error();
+    error.instance = instance.label;
+    error.message = instance.label + ": " + error.message;
+    return named(error);
+  }
+  launch.launch = std::move(*bound);
   return launch;
-}
-
-Result<ExecutionDevice> executionDevice(const Frame &frame) {
-  ExecutionDevice device;
-  if (frame.device.type != KPKG_DEVICE_CUDA)
-    return device;
-  auto properties = cuda::deviceProperties(frame.device.index);
-  if (!properties)
-    return properties.error();
-  device.isCuda = true;
-  device.index = frame.device.index;
-  device.major = properties->major, device.minor = properties->minor;
-  device.multiprocessors = properties->multiprocessors;
-  return device;
 }
 
 Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame) {
   if (!program.usesProcessors())
     return plan::hostProcessors;
-  auto device = executionDevice(frame);
+  auto device = findDevice(frame.device);
   if (!device)
     return device.error();
-  return device->processors();
+  return (*device)->planProcessors();
 }
 
 std::vector<int64_t> alignmentsOf(const plan::Resolution &resolution, const Frame &frame) {
@@ -257,7 +234,7 @@ std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, k
 
 Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count,
                   void *context) {
-  auto device = executionDevice(frame);
+  auto device = findDevice(frame.device);
   if (!device)
     return device.error();
   planned.device = *device;

@@ -4,13 +4,12 @@
 #ifndef KPKG_PACKAGE_PLANNEDCALL_H
 #define KPKG_PACKAGE_PLANNEDCALL_H
 
-#include "runtime/device/cuda/TensorMap.h"
+#include "runtime/device/Device.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Frame.h"
 #include "runtime/package/Library.h"
 #include "runtime/plan/Evaluate.h"
 
-#include <kpkg/kernel_abi.h>
 #include <kpkg/result.hpp>
 
 #include <atomic>
@@ -26,29 +25,13 @@ struct InstanceUse {
   std::atomic<uint64_t> launches = 0;
 };
 
-/// A tensor map that a launch takes after its words.
-struct PlannedTensorMap {
-  size_t word = 0; ///< the view's address, counted from the launch's first word
-  std::shared_ptr<const cuda::TensorMaps> maps;
-};
-
 struct PlannedLaunch {
   const Instance *instance = nullptr;
   InstanceUse *use = nullptr;
   Cost cost;
-  /// Of a launch on a GPU: the driver's function, its CTAs, and how many words are parameters. Then the next two are
-  /// null.
-  void *function = nullptr;
-  uint32_t ctas[3] = {1, 1, 1};
-  size_t wordCount = 0;
-  std::vector<PlannedTensorMap> tensorMaps;
-  KpkgCpuKernel kernel = nullptr;
-  /// Only of persistent kernels.
-  KpkgCpuTileCount tileCount = nullptr;
-  int64_t grid[3] = {1, 1, 1};
+  std::unique_ptr<const device::Launch> launch;
   /// Position of its arguments in PlannedCall::words.
   size_t firstWord = 0;
-  uint64_t workBytes = 0;
 };
 
 /// A word that is the address of a buffer's element.
@@ -88,7 +71,7 @@ struct PlannedCall {
   /// Identifies it in caches.
   uint64_t op = 0;
   uint64_t hash = 0;
-  ExecutionDevice device;
+  device::Device *device = nullptr;
   std::vector<uint64_t> key;
 
   /// Set if no instance can run it; then the rest is empty.
@@ -115,8 +98,6 @@ using UseCounter = InstanceUse *(*)(void *context, const Instance &instance);
 Status finishPlan(PlannedCall &planned, const Library &library, const OpEntry &op, const Frame &frame, UseCounter count,
                   void *context);
 
-/// Returns the runtime's description of the frame's device.
-Result<ExecutionDevice> executionDevice(const Frame &frame);
 /// Returns the number of compute units that the plan sees in this call. Queries the device only if the plan does. Fails
 /// if the device does not exist.
 Result<int64_t> processorsFor(const plan::Program &program, const Frame &frame);

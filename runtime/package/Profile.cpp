@@ -1,8 +1,7 @@
 // Records calls and launches during a profile, and returns them as JSON.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Profile.h"
-#include "runtime/device/cuda/Driver.h"
-#include "runtime/package/LaunchTimes.h"
+#include "runtime/package/Devices.h"
 #include "runtime/package/Ranges.h"
 
 #include <chrono>
@@ -32,11 +31,12 @@ struct LaunchRecord {
   /// Copied, because the package may be closed before the profile ends.
   std::string instance, target;
   Cost cost;
-  int32_t device = -1; ///< of a GPU
-  void *stream = nullptr;
+  std::string device;
+  void *stream = nullptr; ///< of a device with a profiler
   uint32_t thread;
   uint64_t begin, end;
-  TimedLaunch timed;
+  device::Profiler *profiler = nullptr;
+  std::unique_ptr<device::TimedLaunch> timed; ///< null: not timed on the device
 };
 
 struct Profile {
@@ -45,7 +45,6 @@ struct Profile {
   bool ranges = false;
   std::vector<CallRecord> calls;
   std::vector<LaunchRecord> launches;
-  LaunchTimes times;
   uint64_t dropped = 0;
 };
 
@@ -78,7 +77,9 @@ Status startProfile(bool ranges, bool onlyEvents) {
   taken.dropped = 0;
   taken.ranges = ranges;
   taken.start = std::chrono::steady_clock::now();
-  taken.times.start(now, onlyEvents);
+  for (device::Driver *driver : drivers())
+    if (device::Profiler *profiler = driver->profiler())
+      profiler->start(now, onlyEvents);
   detail::profiling.store(true, std::memory_order_release);
   return {};
 }
@@ -107,8 +108,7 @@ struct ProfiledLaunch::State {
   LaunchRecord record;
 };
 
-ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device,
-                               void *stream)
+ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, device::Device &device, void *stream)
     : state(std::make_unique<State>()) {
   LaunchRecord &record = state->record;
   record.op = op;
@@ -116,10 +116,11 @@ ProfiledLaunch::ProfiledLaunch(const std::string &op, const PlannedLaunch &launc
   record.target = launch.instance->target;
   record.cost = launch.cost;
   record.thread = threadNumber();
-  if (device.isCuda) {
-    record.device = device.index;
+  record.device = device.driver().deviceName(device.index());
+  if (device::Profiler *profiler = device.driver().profiler()) {
+    record.profiler = profiler;
     record.stream = stream;
-    profile().times.enter(record.timed, device.index, stream);
+    record.timed = profiler->begin(device.index(), stream);
   }
   record.begin = now();
 }
@@ -128,7 +129,8 @@ ProfiledLaunch::~ProfiledLaunch() {
   LaunchRecord &record = state->record;
   record.end = now();
   Profile &taken = profile();
-  taken.times.leave(record.timed);
+  if (record.timed)
+    record.profiler->end(*record.timed);
   std::lock_guard guard(taken.lock);
   if (taken.launches.size() < keptRecords)
     taken.launches.push_back(std::move(record));
@@ -141,7 +143,9 @@ std::string stopProfile() {
   detail::profiling.store(false, std::memory_order_release);
   Profile &taken = profile();
   std::lock_guard guard(taken.lock);
-  taken.times.finish();
+  for (device::Driver *driver : drivers())
+    if (device::Profiler *profiler = driver->profiler())
+      profiler->finish();
   ordered_json record;
   record["dropped"] = taken.dropped;
   record["calls"] = ordered_json::array();
@@ -154,11 +158,11 @@ std::string stopProfile() {
                                {"fell_back", call.fellBack}});
   record["launches"] = ordered_json::array();
   for (const LaunchRecord &launch : taken.launches) {
-    auto times = taken.times.times(launch.timed);
+    auto times = launch.timed ? launch.profiler->times(*launch.timed) : std::nullopt;
     ordered_json entry = {{"op", launch.op},
                           {"instance", launch.instance},
                           {"target", launch.target},
-                          {"device", launch.device < 0 ? "cpu" : "cuda:" + std::to_string(launch.device)},
+                          {"device", launch.device},
                           {"stream", uint64_t(reinterpret_cast<uintptr_t>(launch.stream))},
                           {"thread", launch.thread},
                           {"start_ns", launch.begin},
@@ -171,18 +175,16 @@ std::string stopProfile() {
   }
   taken.calls.clear();
   taken.launches.clear();
-  switch (taken.times.method()) {
-  case LaunchTimes::Method::None:
-    record["device_times"] = nullptr;
-    break;
-  case LaunchTimes::Method::Cupti:
-    record["device_times"] = {{"by", "cupti"}};
-    break;
-  case LaunchTimes::Method::Events:
-    record["device_times"] = {{"by", "events"}, {"reason", taken.times.reason()}};
-    break;
-  }
-  taken.times.forget();
+  record["device_times"] = nullptr;
+  for (device::Driver *driver : drivers())
+    if (device::Profiler *profiler = driver->profiler()) {
+      if (auto method = profiler->method()) {
+        record["device_times"] = {{"by", method->name}};
+        if (method->reason)
+          record["device_times"]["reason"] = *method->reason;
+      }
+      profiler->forget();
+    }
   return record.dump();
 }
 

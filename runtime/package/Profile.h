@@ -40,7 +40,7 @@ private:
 /// One launch, from construction to destruction. On a GPU it is timed there.
 class ProfiledLaunch {
 public:
-  ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, const ExecutionDevice &device, void *stream);
+  ProfiledLaunch(const std::string &op, const PlannedLaunch &launch, device::Device &device, void *stream);
   ~ProfiledLaunch();
   ProfiledLaunch(const ProfiledLaunch &) = delete;
   ProfiledLaunch &operator=(const ProfiledLaunch &) = delete;

@@ -42,38 +42,38 @@ std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &lau
   return walk;
 }
 
-std::string unmappableWalk(const Walk &walk, cuda::TensorWindowLimits limits) {
-  auto isCorner = [&](int64_t corner) { return corner >= -limits.mostCorner() - 1 && corner <= limits.mostCorner(); };
+std::string unmappableWalk(const Walk &walk, const device::TensorWindowLimits &limits) {
+  auto isCorner = [&](int64_t corner) { return corner >= -limits.mostCorner - 1 && corner <= limits.mostCorner; };
   if (walk.count < 1 || walk.stride < 1 || walk.stride > limits.maxStep)
     return "windows at least 1 and at most " + std::to_string(limits.maxStep) + " apart, found " +
            std::to_string(walk.count) + " with a stride of " + std::to_string(walk.stride);
   if (!isCorner(walk.start) || !isCorner(walk.upperCorner()))
-    return "windows from " + std::to_string(-limits.mostCorner() - 1) + " to " + std::to_string(limits.mostCorner()) +
+    return "windows from " + std::to_string(-limits.mostCorner - 1) + " to " + std::to_string(limits.mostCorner) +
            " beside its first and last elements, found " + std::to_string(walk.start) + " and " +
            std::to_string(walk.upperCorner());
-  if (walk.step < 0 || walk.step > limits.mostMove() || walk.farthestTap() > limits.mostMove())
-    return "taps up to " + std::to_string(limits.mostMove()) + " apart, found " + std::to_string(walk.taps) +
+  if (walk.step < 0 || walk.step > limits.mostMove || walk.farthestTap() > limits.mostMove)
+    return "taps up to " + std::to_string(limits.mostMove) + " apart, found " + std::to_string(walk.taps) +
            " at a distance of " + std::to_string(walk.step);
   return {};
 }
 } // namespace
 
-std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch) {
+std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch, const device::TensorMapLimits &limits) {
   if (map.window.empty()) // boxes only; limits exist for 3 to 5 dimensions
     return {};
-  cuda::TensorWindowLimits limits(int32_t(map.box.size()));
+  const device::TensorWindowLimits &ofRank = limits.windows[map.box.size() - 3];
   for (size_t i = 0; i < map.window.size(); ++i) {
     std::optional<Walk> walk = walkOf(map, i, launch);
-    std::string what = walk ? unmappableWalk(*walk, limits) : "windows that are known when the call is planned";
+    std::string what = walk ? unmappableWalk(*walk, ofRank) : "windows that are known when the call is planned";
     if (!what.empty())
       return what;
   }
   return {};
 }
 
-std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
-                                                                                const LaunchStep &launch) {
-  std::array<cuda::TensorWindow, cuda::TensorMapShape::maxRank - 2> windows;
+std::array<device::TensorWindow, device::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
+                                                                                    const LaunchStep &launch) {
+  std::array<device::TensorWindow, device::TensorMapShape::maxRank - 2> windows;
   const size_t extents = map.window.size();
   for (size_t i = 0; i < extents; ++i) {
     Walk walk = *walkOf(map, i, launch);

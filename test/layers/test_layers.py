@@ -145,6 +145,24 @@ def test_every_phase_has_a_rule():
     assert folders == {*PHASES, "ir", "analysis"}
 
 
+PACKAGE = ROOT / "runtime" / "package"
+#: The registry of devices is the only place of the package layer that knows their kinds.
+REGISTRY = {PACKAGE / "Devices.cpp", PACKAGE / "Devices.h"}
+DEVICE_KIND = re.compile(r"\b(?:isCuda|isCpu|KPKG_DEVICE_\w+|cuda::|cpu::)")
+
+
+def test_packages_do_not_know_the_kinds_of_devices():
+    found = []
+    for path in sorted(PACKAGE.iterdir()):
+        if path in REGISTRY or path.suffix not in {".h", ".cpp"}:
+            continue
+        text = path.read_text()
+        devices = [target for target in INCLUDE.findall(text) if target.startswith("runtime/device/")]
+        found += [f"{path.name} includes {target}" for target in devices if target != "runtime/device/Device.h"]
+        found += [f"{path.name} has {word}" for word in DEVICE_KIND.findall(text)]
+    assert not found, "\n".join(found)
+
+
 def test_file_names_say_something():
     meaningless = re.compile(r"^(utils?|helpers?|misc|common|base|manager)\.", re.I)
     bad = [p for p in SOURCES if meaningless.match(p.name)]

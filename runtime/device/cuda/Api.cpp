@@ -44,6 +44,7 @@ static Loaded load() {
   find(api.contextPush, "cuCtxPushCurrent_v2");
   find(api.contextPop, "cuCtxPopCurrent_v2");
   find(api.libraryLoad, "cuLibraryLoadData");
+  find(api.libraryModule, "cuLibraryGetModule");
   find(api.libraryKernel, "cuLibraryGetKernel");
   find(api.kernelFunction, "cuKernelGetFunction");
   find(api.functionSet, "cuFuncSetAttribute");
@@ -53,6 +54,12 @@ static Loaded load() {
   find(api.tensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   find(api.tensorMapReplaceAddress, "cuTensorMapReplaceAddress");
   find(api.isCapturing, "cuStreamIsCapturing");
+  find(api.captureBegin, "cuStreamBeginCapture_v2");
+  find(api.captureEnd, "cuStreamEndCapture");
+  find(api.graphInstantiate, "cuGraphInstantiateWithFlags");
+  find(api.graphLaunch, "cuGraphLaunch");
+  find(api.graphExecDestroy, "cuGraphExecDestroy");
+  find(api.graphDestroy, "cuGraphDestroy");
   find(api.captureInfo, "cuStreamGetCaptureInfo_v2");
   find(api.streamId, "cuStreamGetId");
   find(api.userObject, "cuUserObjectCreate");
@@ -109,6 +116,35 @@ Status check(Code code, const char *call) {
   api.errorString(code, &text);
   return deviceError(std::string(call) + " failed: " + (name ? name : "error " + std::to_string(code)) +
                      (text ? std::string(", ") + text : ""));
+}
+
+/// Returns whether the code means that an image or a kernel does not suit the device or the driver.
+static bool isRefusal(Code code) {
+  switch (code) {
+  case 1:   // invalid value: more shared memory than the device has
+  case 200: // invalid image
+  case 209: // no binary for this GPU
+  case 218: // invalid PTX
+  case 221: // no library that compiles PTX
+  case 222: // PTX of a newer version
+  case 223: // compilation of PTX is disabled
+  case 300: // invalid source
+  case 500: // the image lacks the kernel
+  case 801: // not supported
+  case 912: // invalid size of a cluster
+    return true;
+  default:
+    return false;
+  }
+}
+
+Status checkCode(Code code, const char *call) {
+  Status status = check(code, call);
+  if (status || !isRefusal(code))
+    return status;
+  Error error = status.error();
+  error.status = KPKG_ERROR_UNSUPPORTED;
+  return error;
 }
 
 Result<int> deviceHandle(int32_t device) {

@@ -69,6 +69,7 @@ struct Api {
   Code (*contextPush)(void *) = nullptr;
   Code (*contextPop)(void **) = nullptr;
   Code (*libraryLoad)(void **, const void *, void *, void *, unsigned, void *, void *, unsigned) = nullptr;
+  Code (*libraryModule)(void **, void *) = nullptr;
   Code (*libraryKernel)(void **, void *, const char *) = nullptr;
   Code (*kernelFunction)(void **, void *) = nullptr;
   Code (*functionSet)(void *, int, int) = nullptr;
@@ -80,6 +81,12 @@ struct Api {
                                 const int *, uint32_t, uint32_t, const uint32_t *, int, int, int, int) = nullptr;
   Code (*tensorMapReplaceAddress)(void *, void *) = nullptr;
   Code (*isCapturing)(void *, uint32_t *) = nullptr;
+  Code (*captureBegin)(void *, int) = nullptr;
+  Code (*captureEnd)(void *, void **) = nullptr;
+  Code (*graphInstantiate)(void **, void *, unsigned long long) = nullptr;
+  Code (*graphLaunch)(void *, void *) = nullptr;
+  Code (*graphExecDestroy)(void *) = nullptr;
+  Code (*graphDestroy)(void *) = nullptr;
   Code (*captureInfo)(void *, uint32_t *, uint64_t *, void **, void *, void *) = nullptr;
   Code (*streamId)(void *, uint64_t *) = nullptr;
   Code (*userObject)(void **, void *, void (*)(void *), unsigned, unsigned) = nullptr;
@@ -110,6 +117,9 @@ Result<const Api *> driver();
 const Api &loadedApi();
 /// Converts a driver's code. Errors name the call, the code's name and its text.
 Status check(Code code, const char *call);
+/// Converts the code of a call that loads code or prepares a kernel. If the driver refuses this code, and may accept
+/// other code, the error is KPKG_ERROR_UNSUPPORTED.
+Status checkCode(Code code, const char *call);
 /// Returns the driver's handle of a device. Users only know its number.
 Result<int> deviceHandle(int32_t device);
 

@@ -87,24 +87,34 @@ Result<DeviceDetails> deviceDetails(int32_t device) {
   return details;
 }
 
-DeviceScope::DeviceScope(int32_t device) {
+Result<bool> enterContext(int32_t device) {
   auto context = primaryContext(device);
-  if (!context) {
-    entered = context.error();
-    return;
-  }
+  if (!context)
+    return context.error();
   const Api &api = loadedApi();
   void *current = nullptr;
   if (api.contextCurrent(&current) == 0 && current == *context)
-    return;
-  entered = check(api.contextPush(*context), "cuCtxPushCurrent");
-  pushed = bool(entered);
+    return false;
+  if (Status status = check(api.contextPush(*context), "cuCtxPushCurrent"); !status)
+    return status.error();
+  return true;
+}
+
+void leaveContext() {
+  void *popped = nullptr;
+  loadedApi().contextPop(&popped);
+}
+
+DeviceScope::DeviceScope(int32_t device) {
+  auto context = enterContext(device);
+  if (!context)
+    entered = context.error();
+  pushed = context && *context;
 }
 
 DeviceScope::~DeviceScope() {
-  void *popped = nullptr;
   if (pushed)
-    loadedApi().contextPop(&popped);
+    leaveContext();
 }
 
 Result<Stream> createStream() {
@@ -133,7 +143,7 @@ Result<bool> isCapturing(Stream stream) {
 
 static std::atomic<uint64_t> loads, compilations;
 
-LoadCounts loadCounts() {
+device::LoadCounts loadCounts() {
   return {loads.load(std::memory_order_relaxed), compilations.load(std::memory_order_relaxed)};
 }
 
@@ -149,9 +159,14 @@ Result<void *> loadImage(std::string_view image, const std::string &imageName) {
   if (!image.starts_with("\x7f"
                          "ELF")) // text, not machine code
     compilations.fetch_add(1, std::memory_order_relaxed);
-  if (Status status = check((*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-                            call.c_str());
+  if (Status status = checkCode(
+          (*api)->libraryLoad(&library, terminated.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), call.c_str());
       !status)
+    return status.error();
+  // A library is code for any device; whether it is code for this one shows when the context loads its module.
+  void *module = nullptr;
+  call = "cuLibraryGetModule of '" + imageName + "'";
+  if (Status status = checkCode((*api)->libraryModule(&module, library), call.c_str()); !status)
     return status.error();
   return library;
 }
@@ -161,17 +176,17 @@ Result<void *> findFunction(void *loadedImage, const std::string &symbol) {
   if (!api)
     return api.error();
   void *kernel = nullptr, *function = nullptr;
-  if (Status status = check((*api)->libraryKernel(&kernel, loadedImage, symbol.c_str()),
-                            ("cuLibraryGetKernel of '" + symbol + "'").c_str());
+  if (Status status = checkCode((*api)->libraryKernel(&kernel, loadedImage, symbol.c_str()),
+                                ("cuLibraryGetKernel of '" + symbol + "'").c_str());
       !status)
     return status.error();
-  if (Status status = check((*api)->kernelFunction(&function, kernel), "cuKernelGetFunction"); !status)
+  if (Status status = checkCode((*api)->kernelFunction(&function, kernel), "cuKernelGetFunction"); !status)
     return status.error();
   return function;
 }
 
 Status allowShared(void *function, int64_t bytes) {
-  return check(loadedApi().functionSet(function, functionMaxDynamicShared, int(bytes)), "cuFuncSetAttribute");
+  return checkCode(loadedApi().functionSet(function, functionMaxDynamicShared, int(bytes)), "cuFuncSetAttribute");
 }
 
 Result<int64_t> residentClusters(void *function, uint32_t cluster, uint32_t threads, int64_t sharedBytes) {
@@ -179,7 +194,7 @@ Result<int64_t> residentClusters(void *function, uint32_t cluster, uint32_t thre
   size.value.extents[0] = cluster, size.value.extents[1] = size.value.extents[2] = 1;
   LaunchConfig config = {cluster, 1, 1, threads, 1, 1, uint32_t(sharedBytes), nullptr, &size, 1};
   int clusters = 0;
-  if (Status status = check(loadedApi().mostClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters");
+  if (Status status = checkCode(loadedApi().mostClusters(&clusters, function, &config), "cuOccupancyMaxActiveClusters");
       !status)
     return status.error();
   return clusters;

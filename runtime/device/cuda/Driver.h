@@ -4,6 +4,8 @@
 #ifndef KPKG_CUDA_DRIVER_H
 #define KPKG_CUDA_DRIVER_H
 
+#include "runtime/device/Device.h"
+
 #include <kpkg/result.hpp>
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 namespace kpkg::cuda {
 
 /// A stream of the caller; null is the legacy default stream.
-using Stream = void *;
+using Stream = device::Stream;
 
 struct DeviceProperties {
   std::string name;
@@ -37,6 +39,10 @@ Result<DeviceDetails> deviceDetails(int32_t device);
 /// Returns 13000 for CUDA 13.0: the newest toolkit whose code the driver runs.
 Result<int32_t> driverVersion();
 
+/// Makes the device's primary context current for this thread. Returns whether leaveContext() must follow.
+Result<bool> enterContext(int32_t device);
+void leaveContext();
+
 /// Makes the device's primary context current for its scope.
 class DeviceScope {
 public:
@@ -58,15 +64,13 @@ Status synchronize(Stream stream);
 /// Returns whether work on the stream is captured into a graph.
 Result<bool> isCapturing(Stream stream);
 
-/// Loads machine code or PTX. Never unloaded, because graphs may refer to it.
+/// Loads machine code or PTX for the current context. Never unloaded, because graphs may refer to it.
+/// KPKG_ERROR_UNSUPPORTED, here and in the next functions: the driver refuses this code, but may accept other code.
 Result<void *> loadImage(std::string_view image, const std::string &imageName);
 /// Finds a kernel of a loaded image, in the current context.
 Result<void *> findFunction(void *loadedImage, const std::string &symbol);
-/// How many images `loadImage` passed to the driver in this process, and how many of them the driver had to compile.
-struct LoadCounts {
-  uint64_t loads = 0, compilations = 0;
-};
-LoadCounts loadCounts();
+/// Counts the images that `loadImage` passed to the driver in this process.
+device::LoadCounts loadCounts();
 /// Allows a kernel to use this much dynamic shared memory.
 Status allowShared(void *function, int64_t bytes);
 

@@ -1,7 +1,7 @@
 // Tests which instance a launch gets by its parameters, with few values that are indexed and with many that are not.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
-#include "runtime/device/cpu/CpuTarget.h"
+#include "runtime/package/Devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ protected:
         instance.params[0].kind = ParamValue::Kind::String;
         instance.params[0].text = mode;
         instance.params[1].integer = 8 * n;
-        instance.target = cpu::runnableTargets().front();
+        instance.target = hostDevice().targets().front();
         instance.label = mode + (" " + std::to_string(8 * n));
         kernel.instances.push_back(uint32_t(tables.instances.size() - 1));
       }
@@ -58,7 +58,7 @@ protected:
 
   Tables tables;
   std::string op = "test::op";
-  ExecutionDevice device;
+  const device::Device &device = hostDevice();
 };
 } // namespace
 

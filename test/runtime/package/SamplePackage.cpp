@@ -190,6 +190,7 @@ std::string samplePackage(const json &manifest) {
   add("host/" + runnableTarget(), "host-object", readObject("scale.so"));
   add("host/" + foreignTarget(), "host-object", "code for another machine");
   add(sampleImage, "cubin", "code for a GPU");
+  add(samplePtx, "ptx", ".version 8.0");
   add("plan/test::scale", "plan", scalePlan());
   add("plan/test::scale_", "plan", scaleInPlacePlan());
   add("plan/test::scale_transposed", "plan", scaleTransposedPlan());

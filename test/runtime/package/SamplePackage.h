@@ -20,8 +20,8 @@ namespace kpkg::test {
 /// `number` and `number_` use a persistent kernel.
 std::string samplePackage();
 
-/// Name of its section for GPU instances. The fake driver loads any image.
-inline constexpr char sampleImage[] = "cubin/sm_90a";
+/// Names of its sections for GPU instances: machine code and PTX, which are texts that the fake driver loads.
+inline constexpr char sampleImage[] = "cubin/sm_90a", samplePtx[] = "ptx/compute_80";
 
 /// Return the manifest of samplePackage(), and the same package with another manifest.
 nlohmann::json sampleManifest();

@@ -3,6 +3,7 @@
 #include "runtime/package/Tuning.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/CostModel.h"
+#include "runtime/package/Devices.h"
 #include "test/runtime/package/SamplePackage.h"
 
 #include <gtest/gtest.h>
@@ -92,15 +93,15 @@ std::string choose(const Tables &tables, int64_t extent, const std::string &conf
   auto restriction = readRestriction(config);
   const int64_t alignments[] = {16};
   plan::LaunchStep launch = launchOf(extent, leastRows);
-  auto chosen = chooseInstance({tables, launch, "op", ExecutionDevice{}, alignments, restriction->get()}, report);
+  auto chosen = chooseInstance({tables, launch, "op", hostDevice(), alignments, restriction->get()}, report);
   return chosen ? std::to_string((*chosen)->params[1].integer) : chosen.error().message;
 }
 
 /// Returns a row for products of 1000 x 1000, modified by `change`.
 json row(const std::function<void(json &)> &change = nullptr) {
-  json row = {{"device", tuningName({})},          {"kernel", "tiles"},
-              {"params", {{"T", "float32"}}},      {"shapes", {{1024, 1024}, json::array()}},
-              {"target", test::runnableTarget()},  {"variant", "unit"},
+  json row = {{"device", hostDevice().tuningName()}, {"kernel", "tiles"},
+              {"params", {{"T", "float32"}}},        {"shapes", {{1024, 1024}, json::array()}},
+              {"target", test::runnableTarget()},    {"variant", "unit"},
               {"choice", {{"BM", 16}, {"BN", 16}}}};
   if (change)
     change(row);

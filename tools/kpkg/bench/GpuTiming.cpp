@@ -1,6 +1,6 @@
 // Times work on a GPU: events around each call, with the previous call's data flushed from the caches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/device/cuda/Event.h"
+#include "runtime/package/Devices.h"
 #include "tools/kpkg/bench/Timing.h"
 #include <algorithm>
 #include <chrono>
@@ -39,20 +39,21 @@ private:
 };
 
 struct Interval {
-  cuda::Event start, end;
+  std::unique_ptr<device::Event> start, end;
 };
 
-Result<Interval> timeOnce(const Place &place, const std::function<Status()> &call, const Flush &flush) {
-  auto start = cuda::Event::create(), end = cuda::Event::create();
+Result<Interval> timeOnce(device::Device &device, const Place &place, const std::function<Status()> &call,
+                          const Flush &flush) {
+  auto start = device.createEvent(), end = device.createEvent();
   if (!start || !end)
     return start ? end.error() : start.error();
   Status status = flush.queue(place);
   if (status)
-    status = start->record(place.stream.handle);
+    status = (*start)->record(place.stream.handle);
   if (status)
     status = call();
   if (status)
-    status = end->record(place.stream.handle);
+    status = (*end)->record(place.stream.handle);
   if (!status)
     return status.error();
   return Interval{std::move(*start), std::move(*end)};
@@ -61,9 +62,12 @@ Result<Interval> timeOnce(const Place &place, const std::function<Status()> &cal
 } // namespace
 
 Result<std::vector<double>> sampleOnGpu(const Place &place, const std::function<Status()> &call, int repeats) {
-  cuda::DeviceScope scope(place.device.index);
-  if (!scope.status())
-    return scope.status().error();
+  auto device = package::findDevice(place.device);
+  if (!device)
+    return device.error();
+  device::Scope scope(**device);
+  if (!scope.ok())
+    return scope.error();
   auto flush = Flush::prepare(place);
   if (!flush)
     return flush.error();
@@ -74,12 +78,12 @@ Result<std::vector<double>> sampleOnGpu(const Place &place, const std::function<
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > MaxSeconds;
   };
   for (int i = -warmups; i < repeats && (i < MinSamples || !isLate()); ++i) {
-    auto interval = timeOnce(place, call, *flush);
+    auto interval = timeOnce(**device, place, call, *flush);
     if (!interval)
       return interval.error();
     if (Status status = place.stream.synchronize(); !status)
       return status.error();
-    auto time = interval->end.secondsSince(interval->start);
+    auto time = interval->end->secondsSince(*interval->start);
     if (!time)
       return time.error();
     if (i >= 0)

@@ -3,6 +3,7 @@
 #ifndef KPKG_TEST_CUDACALL_H
 #define KPKG_TEST_CUDACALL_H
 
+#include "runtime/device/cuda/CudaDevice.h"
 #include "test/runtime/device/cuda/fake_driver.h"
 #include "test/runtime/package/SamplePackage.h"
 
@@ -25,6 +26,7 @@ protected:
     fake = static_cast<FakeDriver *>(::dlsym(::dlopen(KPKG_TEST_FAKE_DRIVER, RTLD_NOW), "fake"));
     *fake = {};
     fake->major = 9, fake->devices = 2, fake->clusters = 8, fake->wordCount = 14;
+    cuda::forgetDevices();
     manifest = sampleManifest();
     nlohmann::json any = manifest["instances"][0];
     any["section"] = sampleImage, any["target"] = "sm_90a", any["symbol"] = "any_kernel";

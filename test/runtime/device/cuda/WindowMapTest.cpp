@@ -1,5 +1,6 @@
 // Tests tensor maps of convolution windows: their corners, limits of the TMA, and refused manifests.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device/cuda/TensorMap.h"
 #include "runtime/package/Windows.h"
 #include "test/runtime/device/cuda/fake_driver.h"
 #include "test/runtime/package/SamplePackage.h"
@@ -52,7 +53,7 @@ struct WindowLaunch {
     step.args = {images, taps};
     step.args.insert(step.args.end(), numbers.begin(), numbers.end());
   }
-  std::string refusal() const { return unmappableWindow(map, step); }
+  std::string refusal() const { return unmappableWindow(map, step, cuda::tensorMapLimits); }
 };
 
 TEST(WindowMaps, MatricesHaveNoWindows) {

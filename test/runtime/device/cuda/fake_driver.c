@@ -42,15 +42,27 @@ int cuInit(unsigned flags) { return 0; }
 int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 int cuDeviceGetCount(int *count) { return *count = fake.devices, 0; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)64 << 30, 0; }
-int cuGetErrorName(int code, const char **name) {
-  return *name = code == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
-                 : code == 101 ? "CUDA_ERROR_INVALID_DEVICE"
-                               : "CUDA_ERROR_LAUNCH_FAILED",
-         0;
+struct ErrorText {
+  int code;
+  const char *name, *text;
+};
+static const struct ErrorText errors[] = {
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+};
+static const struct ErrorText *errorOf(int code) {
+  static const struct ErrorText other = {0, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"};
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; ++i)
+    if (errors[i].code == code)
+      return &errors[i];
+  return &other;
 }
-int cuGetErrorString(int code, const char **text) {
-  return *text = code == 2 ? "out of memory" : code == 101 ? "invalid device ordinal" : "unspecified launch failure", 0;
-}
+int cuGetErrorName(int code, const char **name) { return *name = errorOf(code)->name, 0; }
+int cuGetErrorString(int code, const char **text) { return *text = errorOf(code)->text, 0; }
 int cuDeviceGet(int *device, int number) { return *device = number, number < fake.devices ? 0 : 101; }
 int cuDeviceGetName(char *name, int size, int device) { return strncpy(name, "Fake", (size_t)size), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
@@ -61,10 +73,32 @@ int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &fa
 int cuCtxGetCurrent(void **context) { return *context = fake.current, 0; }
 int cuCtxPushCurrent_v2(void *context) { return fake.current = context, ++fake.depth, 0; }
 int cuCtxPopCurrent_v2(void **context) { return *context = fake.current, fake.current = 0, --fake.depth, 0; }
+static int isMachineCode(const char *code) { return code[0] == 0x7f && !strncmp(code + 1, "ELF", 3); }
+/* Reads PTX, and takes everything else for machine code. */
 int cuLibraryLoadData(void **library, const void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
-  return *library = &fake, ++fake.loads, 0;
+  const char *text = code, *end = text + strlen(text);
+  while (end > text && strchr(" \n", end[-1]))
+    --end;
+  ++fake.loads;
+  if (fake.failLoading)
+    return fake.failLoading;
+  if (end == text || strstr(text, "no code"))
+    return 200;
+  if (strstr(text, ".visible .entry") && end[-1] != '}')
+    return 218;
+  return *library = strdup(text), 0;
 }
-int cuLibraryGetKernel(void **kernel, void *library, const char *name) { return *kernel = strdup(name), 0; }
+/* Refuses machine code for as long as FAKE_DRIVER_REFUSES is set, or images with the text `fake.refused`. */
+int cuLibraryGetModule(void **module, void *library) {
+  if (fake.refused[0] ? strstr(library, fake.refused) != 0 : getenv("FAKE_DRIVER_REFUSES") && isMachineCode(library))
+    return 209;
+  return *module = library, 0;
+}
+int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
+  if (strstr(library, ".visible .entry") && !strstr(library, name))
+    return 500;
+  return *kernel = strdup(name), 0;
+}
 int cuKernelGetFunction(void **function, void *kernel) { return *function = kernel, 0; }
 int cuFuncSetAttribute(void *function, int attribute, int value) { return fake.allowedShared = value, 0; }
 /* What the kernels of runtime/device/cuda/CopyElements.device.cpp do with their parameter. */
@@ -79,6 +113,25 @@ static void copyElements(const struct StridedElements *copy, uint64_t bytes) {
     }
     memcpy((char *)copy->to + to * (int64_t)bytes, (const char *)copy->from + from * (int64_t)bytes, bytes);
   }
+}
+/* Launches of `doubled_blocks` between cuStreamBeginCapture and cuStreamEndCapture. */
+static struct {
+  int isOpen, count;
+  uint64_t words[16][4];
+} captured;
+/* Computes y = 2 x: pointer, extent and stride of x, then of y. */
+static void doubleBlocks(const uint64_t words[4]) {
+  for (uint64_t i = 0; i < words[1]; ++i)
+    ((float *)words[3])[i] = 2 * ((float *)words[0])[i];
+}
+static void launchDoubled(void **parameters) {
+  uint64_t words[4];
+  for (int i = 0; i < 4; ++i)
+    memcpy(&words[i], parameters[i], 8);
+  if (captured.isOpen)
+    memcpy(captured.words[captured.count++ % 16], words, sizeof words);
+  else
+    doubleBlocks(words);
 }
 int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **parameters, void **extra) {
   if (fake.failLaunch)
@@ -98,10 +151,10 @@ int cuLaunchKernelEx(const struct LaunchConfig *config, void *function, void **p
     memcpy(&fake.words[i], parameters[i], 8);
   if (fake.onLaunch)
     fake.onLaunch(parameters);
-  // Computes y = 2 x for tests that check results: pointer, extent and stride of x, then of y.
-  if (!strncmp(function, "doubled_blocks", 14))
-    for (int64_t i = 0; i < **(int64_t **)&parameters[1]; ++i)
-      (*(float **)parameters[3])[i] = 2 * (*(float **)parameters[0])[i];
+  if (!strncmp(function, "doubled_blocks", 14)) // of tests that check results
+    launchDoubled(parameters);
+  if (!strcmp(function, "failed_blocks")) // the report follows the grid
+    **(int32_t **)parameters[3] = 2;
   return 0;
 }
 int cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct LaunchConfig *config) {
@@ -159,6 +212,22 @@ int cuStreamGetCaptureInfo_v2(void *stream, uint32_t *state, uint64_t *id, void 
                               void *count) {
   return *state = (uint32_t)fake.capturing, *id = (uint64_t)fake.recording, *graph = &fake, 0;
 }
+int cuStreamBeginCapture_v2(void *stream, int mode) {
+  return captured.count = 0, captured.isOpen = fake.capturing = 1, 0;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  return captured.isOpen = fake.capturing = 0, *graph = &captured, 0;
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
+  return *executable = graph, 0;
+}
+int cuGraphLaunch(void *executable, void *stream) {
+  for (int i = 0; i < captured.count; ++i)
+    doubleBlocks(captured.words[i]);
+  return 0;
+}
+int cuGraphExecDestroy(void *executable) { return 0; }
+int cuGraphDestroy(void *graph) { return 0; }
 int cuStreamGetId(void *stream, uint64_t *id) { return *id = (uint64_t)stream + 1, fake.capturing ? 900 : 0; }
 int cuUserObjectCreate(void **object, void *kept, void (*forget)(void *), unsigned references, unsigned flags) {
   return *object = &fake.kept, fake.kept = kept, fake.forget = forget, 0;

@@ -16,7 +16,7 @@ struct FakeTensorMap {
 };
 
 struct FakeDriver {
-  int major, minor, devices, capturing, failLaunch, failEncoding;
+  int major, minor, devices, capturing, failLaunch, failEncoding, failLoading;
   int recording;          // identifies the current capture
   void (*forget)(void *); // destroys `kept`, which the last captured graph retains
   void *kept;
@@ -31,6 +31,7 @@ struct FakeDriver {
   void *stream, *current;
   void (*onLaunch)(void **parameters); // does the kernel's work
   char symbol[128], contexts[8];
+  char refused[32]; // images with this text are no code for the device
 };
 
 #endif
