@@ -1,13 +1,13 @@
 """Checks a release on a GPU, then measures it beside PyTorch's libraries.
 
-Builds all families and runs the specs of every shipped op:
+Runs the conformance suite of devices, builds all families and runs the specs of every shipped op:
 
     test/device/release.py --kpkg build/bin/kpkg --target sm_90a --seconds 580 --out results
 
-Needs the static `kpkg` command, ptxas, PyTorch with CUDA and the Python package `kpkg`. The specs of a family start as
-soon as its package is built. Measurements wait for an idle machine. Each step has a time limit and writes its output to
-a file of its own in `--out`. `release.json` lists which steps ended in time and their exit statuses. Exits 1 if a step
-failed.
+Needs the static `kpkg` command with `DeviceConformanceTest` beside it, ptxas, PyTorch with CUDA and the Python package
+`kpkg`. The specs of a family start as soon as its package is built. Measurements wait for an idle machine. Each step
+has a time limit and writes its output to a file of its own in `--out`. `release.json` lists which steps ended in time
+and their exit statuses. Exits 1 if a step failed.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -126,6 +126,14 @@ class Release:
             command += ["--target", self.options.target, f"-j{self.options.jobs}"]
             self.finish(self.start(f"build-{family}", [str(part) for part in command]), 600)
 
+    def conformance(self) -> None:
+        """Checks that the runtime's GPU keeps the contract of devices. A machine without one fails."""
+        command = ["env", "KPKG_TEST_DEVICE=cuda"]
+        if (objects := ROOT / "test" / "objects").exists():  # in a bundle
+            command.append(f"KPKG_TEST_OBJECTS={objects}")
+        command += [str(self.options.kpkg.absolute().parent / "DeviceConformanceTest"), "--gtest_filter=*/cuda"]
+        self.finish(self.start("conformance", command), 60)
+
     def specs(self, name: str, families: list[str], jobs: int) -> tuple[str, subprocess.Popen[bytes], float]:
         """Starts the specs of the ops of `families`, `jobs` processes at a time."""
         command = [sys.executable, str(DEVICE / "run.py"), "--jobs", str(jobs)]
@@ -152,6 +160,7 @@ def main() -> int:
     release = Release(options)
     families = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/spec.py"))
     quick = [family for family in families if family not in SLOW]
+    release.conformance()
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, quick))
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
