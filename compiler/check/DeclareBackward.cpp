@@ -9,6 +9,8 @@ namespace kpkg::compiler {
 
 namespace {
 
+using Source = BackwardArgument::Kind;
+
 bool isTensor(const OpArgument &argument) { return argument.type == "Tensor" || argument.type == "Tensor?"; }
 
 /// Returns the index of a result named "out" (of one result) or "out0", "out1", ... (of several).
@@ -30,20 +32,19 @@ std::optional<size_t> argumentNamed(const std::string &name, const OpRecord &op)
 /// `deterministic`.
 std::optional<BackwardArgument> meaningOf(const std::string &name, const OpRecord &op) {
   if (auto argument = argumentNamed(name, op))
-    return BackwardArgument{BackwardArgument::Argument, *argument};
+    return BackwardArgument{Source::Argument, *argument};
   if (auto result = resultNamed(name, op.results.size()))
-    return BackwardArgument{BackwardArgument::Result, *result};
+    return BackwardArgument{Source::Result, *result};
   if (name.starts_with("needs_"))
     if (auto argument = argumentNamed(name.substr(6), op); argument && isTensor(op.arguments[*argument]))
-      return BackwardArgument{BackwardArgument::Needs, *argument};
+      return BackwardArgument{Source::Needs, *argument};
   if (name == "deterministic")
-    return BackwardArgument{BackwardArgument::Deterministic, 0};
+    return BackwardArgument{Source::Deterministic, 0};
   return std::nullopt;
 }
 
 bool isSavedTensor(const BackwardArgument &meaning, const OpRecord &op) {
-  return meaning.kind == BackwardArgument::Result ||
-         (meaning.kind == BackwardArgument::Argument && isTensor(op.arguments[meaning.index]));
+  return meaning.kind == Source::Result || (meaning.kind == Source::Argument && isTensor(op.arguments[meaning.index]));
 }
 
 /// Returns why an op has no gradient; empty if it may have one.
@@ -130,21 +131,21 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
     auto meaning = meaningOf(name, op);
     inGradients &= !meaning;
     if (inGradients && i < op.results.size())
-      meaning = BackwardArgument{BackwardArgument::Gradient, i};
+      meaning = BackwardArgument{Source::Gradient, i};
     if (!meaning)
       return wrong(
           "neither the gradient of a result nor an argument, a result, `needs_` and an argument, or `deterministic`");
     if (isSavedTensor(*meaning, op) && !isSaved(name))
       return wrong("a tensor that `saves` does not list");
-    bool isFlag = meaning->kind == BackwardArgument::Needs || meaning->kind == BackwardArgument::Deterministic;
-    std::string wanted = meaning->kind == BackwardArgument::Argument ? op.arguments[meaning->index].type
-                         : isFlag                                    ? "bool"
-                                                                     : "Tensor";
+    bool isFlag = meaning->kind == Source::Needs || meaning->kind == Source::Deterministic;
+    std::string wanted = meaning->kind == Source::Argument ? op.arguments[meaning->index].type
+                         : isFlag                          ? "bool"
+                                                           : "Tensor";
     if (wanted != backward.arguments[i].type)
       return wrong("`" + backward.arguments[i].type + "`, but that is `" + wanted + "`");
     link.arguments.push_back(*meaning);
   }
-  if (link.arguments.empty() || link.arguments[0].kind != BackwardArgument::Gradient) {
+  if (link.arguments.empty() || link.arguments[0].kind != Source::Gradient) {
     diags.report(diag::NoBackward, decorator.arguments[0].range, op.name,
                  "its first parameter must be the gradient of the result");
     return;

@@ -83,11 +83,11 @@ std::string whatIsExpected(const std::string &name, const std::string &text, con
 /// Returns the texts that an option sets, or none for an unknown option.
 std::vector<std::string *> textsOf(const std::string &option, TorchRules &rules) {
   if (option == "autocast")
-    return {&rules.autocastCpu, &rules.autocastCuda};
+    return {&rules.autocast.cpu, &rules.autocast.cuda};
   if (option == "autocast_cpu")
-    return {&rules.autocastCpu};
+    return {&rules.autocast.cpu};
   if (option == "autocast_cuda")
-    return {&rules.autocastCuda};
+    return {&rules.autocast.cuda};
   if (option == "dimensions")
     return {&rules.dimensions};
   if (option == "promotion")

@@ -4,6 +4,7 @@
 #include "compiler/check/Hir.h"
 #include "compiler/comptime/Value.h"
 #include "dialect/tile/schedule/Schedule.h"
+#include "runtime/manifest/Records.h"
 
 #include <functional>
 #include <map>
@@ -86,37 +87,10 @@ struct OpArgument {
   Value defaultValue;
 };
 
-/// The source of a backward op's argument.
-struct BackwardArgument {
-  enum Kind : uint8_t {
-    Gradient,      ///< of the op's result `index`
-    Result,        ///< the op's result `index`
-    Argument,      ///< the op's argument `index`
-    Needs,         ///< Bool: whether the gradient of the op's argument `index`, a tensor, is needed
-    Deterministic, ///< Bool: whether gradients must be equal from run to run; `index` is 0
-  };
-  Kind kind = Gradient;
-  size_t index = 0;
-};
-
-/// An op's gradient: another op, whose results are the gradients of the op's tensor arguments in order.
-struct Backward {
-  std::string op;
-  std::vector<BackwardArgument> arguments;
-};
-
-/// How PyTorch treats an op, from `@register.torch`. An empty text says nothing.
-struct TorchRules {
-  /// What torch.autocast does with tensors: "lower", "float32", "promote", "first" or "keep", perhaps with the names of
-  /// those that it is for behind it.
-  std::string autocastCpu, autocastCuda;
-  /// "elementwise", "last", "along dim", "trailing normalized_shape", "product" or "linear".
-  std::string dimensions;
-  /// "default" or "int_to_float": how operands of several dtypes get one.
-  std::string promotion;
-  /// What runs where no kernel can, in the subset of Python that docs/language.md describes.
-  std::string fallback;
-};
+/// An op's gradient, and PyTorch's treatment of an op, are those of the manifest.
+using manifest::Backward;
+using manifest::BackwardArgument;
+using manifest::TorchRules;
 
 struct OpRecord {
   /// "kpkg::softmax"; its reference is "kpkg::softmax_reference", its backward "kpkg::softmax_autograd".

@@ -45,35 +45,39 @@ kgpu::Launch firstLaunch(tile::KernelOp kernel, StringRef chip) {
 struct Compiled {
   kgpu::Launch launch;
   bool hasRings = false;
-  std::vector<PackedTensorMap> tensorMaps;
+  std::vector<manifest::TensorMap> tensorMaps;
   lower::nvvm::ReportTexts reports;
   std::vector<PackedRemark> remarks;
   std::string ptx;
 };
 
-std::optional<PackedWindow> packedWindow(kgpu::WindowAttr window) {
+std::optional<manifest::Window> windowRecord(kgpu::WindowAttr window) {
   if (!window)
     return std::nullopt;
-  PackedWindow result{
-      window.getCounts().vec(), window.getStrides().vec(), window.getStarts().vec(), window.getSteps().vec(), {}};
+  auto numbers = [](ArrayRef<int64_t> list) { return std::vector<int32_t>(list.begin(), list.end()); };
+  manifest::Window record{numbers(window.getCounts()), numbers(window.getStrides()), numbers(window.getStarts()),
+                          numbers(window.getSteps())};
   for (size_t i = 0; i < window.getTaps().size(); i += 2)
-    result.taps.emplace_back(window.getTaps()[i], window.getTaps()[i + 1]);
-  return result;
+    record.taps.push_back({int32_t(window.getTaps()[i]), int32_t(window.getTaps()[i + 1])});
+  return record;
 }
 
-std::vector<PackedTensorMap> tensorMaps(tile::KernelOp laidOut) {
-  std::vector<PackedTensorMap> packed;
+std::vector<manifest::TensorMap> tensorMaps(tile::KernelOp laidOut) {
+  std::vector<manifest::TensorMap> records;
   for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
     auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
-    packed.push_back({map.getArg(), map.getBox().vec(), map.getSwizzle(), unsigned(view.getUnit()), 0, 1,
-                      packedWindow(map.getWindow())});
+    records.push_back({.arg = int32_t(map.getArg()),
+                       .box = {map.getBox().begin(), map.getBox().end()},
+                       .swizzle = map.getSwizzle(),
+                       .unit = int32_t(view.getUnit()),
+                       .window = windowRecord(map.getWindow())});
   }
   laidOut.walk([&](kgpu::TensorLoadOp load) {
-    PackedTensorMap &map = packed[load.getMap()];
+    manifest::TensorMap &map = records[load.getMap()];
     ++map.copies;
     map.sharedBy = load.getMulticast() ? kgpu::getLaunch(laidOut).cluster : 1;
   });
-  return packed;
+  return records;
 }
 
 /// Returns whether ring buffers in shared memory are loaded some steps ahead.
@@ -115,14 +119,14 @@ unsigned occupancyOf(tile::KernelOp kernel, const kgpu::Launch &launch, const kg
 }
 
 /// Describes a launch for the package. `report` is the report of ptxas; null if ptxas was not run.
-PackedLaunch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const KernelReport *report) {
+manifest::Launch packed(tile::KernelOp kernel, StringRef chip, const Compiled &compiled, const KernelReport *report) {
   const kgpu::Launch &launch = compiled.launch;
-  PackedLaunch result;
+  manifest::Launch result;
   result.tensorMaps = compiled.tensorMaps;
   result.threads = launch.threads;
   result.blocks = launch.blocks;
   result.cluster = launch.cluster;
-  result.shared = launch.shared;
+  result.shared = uint32_t(launch.shared);
   result.registers = report ? report->registers : 0;
   result.spills = report ? report->spillStores : 0;
   const kgpu::TargetModel &model = *kgpu::findTarget(chip);
@@ -177,7 +181,7 @@ std::string withoutSymbol(std::string why, StringRef symbol) {
 
 /// Records the hints that the code does not follow, and rejected launches. `asked` is the launch before the kernel was
 /// laid out.
-void addDropped(PackedLaunch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled,
+void addDropped(manifest::Launch &packed, tile::KernelOp kernel, StringRef chip, const Compiled &compiled,
                 const kgpu::Launch &asked, unsigned resident, std::vector<Refused> refused) {
   for (Refused &one : refused)
     one.why = withoutSymbol(std::move(one.why), kernel.getSymName());

@@ -10,7 +10,7 @@ namespace kpkg::compiler {
 
 /// The code of one variant for one chip.
 struct GpuCode {
-  PackedLaunch launch;
+  manifest::Launch launch;
   double flopsPerCycle = 0, flopsPerCycleAlone = 0, bytesPerCycle = 0; ///< maximum of a multiprocessor
   unsigned resident = 1;                                               ///< CTAs that are resident on a multiprocessor
   std::optional<unsigned> sharedCoordinate; ///< along which a cluster's CTAs process tiles together

@@ -8,7 +8,6 @@
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
-#include "compiler/driver/PackCost.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
@@ -100,11 +99,11 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       PackedInstance packed = variants.at(kernel.symbol);
       packed.target = target->isa.str();
       packed.section = hostSectionName(packed.target);
-      packed.scratchBytes = kernel.scratchBytes;
+      packed.scratch = kernel.scratchBytes;
       packed.asserts = kernel.asserts;
       packed.prints = kernel.prints;
       if (packed.work) {
-        packed.work->flopsPerCycle = packed.work->flopsPerCycleAlone = flopsPerCycle(*target);
+        packed.work->flopsPerCycle = flopsPerCycle(*target);
         packed.work->bytesPerCycle = kHostBytesPerCycle;
       }
       result.instances.push_back(std::move(packed));
@@ -122,15 +121,15 @@ void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coo
   tile::ForTilesOp loop;
   kernel.walk([&](tile::ForTilesOp op) { loop = op; });
   tile::CostFactor along = *tile::countFactor(kernel, loop.getCounts()[coordinate]);
-  for (PackedCostTerm &term : packed.tiles) {
-    auto factor = find_if(term.factors, [&](const PackedCostFactor &one) {
-      return one.kind == "tiles" && one.argument == along.argument && one.dimension == along.dimension &&
-             one.size == along.size;
+  for (tile::CostTerm &term : packed.tiles) {
+    auto factor = find_if(term.factors, [&](const tile::CostFactor &one) {
+      return one.kind == tile::CostFactor::Kind::Tiles && one.argument == along.argument &&
+             one.dimension == along.dimension && one.size == along.size;
     });
     factor->size *= packed.launch->cluster;
   }
   if (packed.work)
-    for (PackedCostTerm &term : packed.work->flops)
+    for (tile::CostTerm &term : packed.work->flops)
       term.count *= packed.launch->cluster;
 }
 
@@ -190,7 +189,8 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
         countByClusters(packed, kernel, *code->sharedCoordinate);
       if (packed.work) {
         packed.work->flopsPerCycle = code->flopsPerCycle;
-        packed.work->flopsPerCycleAlone = code->flopsPerCycleAlone;
+        if (code->flopsPerCycleAlone != code->flopsPerCycle)
+          packed.work->flopsPerCycleAlone = code->flopsPerCycleAlone;
         packed.work->bytesPerCycle = code->bytesPerCycle;
         packed.work->resident = code->resident;
       }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DropAlternatives.h"
-#include "compiler/driver/PackCost.h"
 #include "dialect/tile/transforms/Cost.h"
 
 using namespace llvm;
@@ -12,12 +11,13 @@ namespace kpkg::compiler {
 namespace {
 
 /// Returns the facts in the kernel's argument types.
-std::vector<PackedFact> factsOf(tile::KernelOp kernel) {
-  std::vector<PackedFact> facts;
+std::vector<manifest::Fact> factsOf(tile::KernelOp kernel) {
+  std::vector<manifest::Fact> facts;
   for (auto [i, type] : enumerate(kernel.getArgumentTypes()))
     if (auto view = mlir::dyn_cast<tile::ViewType>(type); view && view.getFacts() != tile::ViewFacts()) {
       tile::ViewFacts known = view.getFacts();
-      facts.push_back({unsigned(i), known.unit, known.align, known.divisible, known.index, known.outer});
+      facts.push_back(
+          {int32_t(i), int32_t(known.unit), known.align, known.divisible, int32_t(known.index), int32_t(known.outer)});
     }
   return facts;
 }
@@ -46,22 +46,23 @@ bool isDeterministic(tile::KernelOp kernel) {
 
 PackedInstance describeInstance(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
   PackedInstance packed;
-  packed.kernel = instance.kernel;
+  packed.kernel = uint32_t(instance.kernel);
   packed.parameters = program.kernels()[instance.kernel].instances[instance.instance].parameters;
   packed.variant = kernel.getVariant().value_or("any").str();
   packed.symbol = kernel.getSymName().str();
   packed.facts = factsOf(kernel);
-  packed.dtypes = dtypesOf(*program.kernel(instance.kernel, instance.instance));
-  packed.isDeterministic = isDeterministic(kernel);
+  packed.dtypeNames = dtypesOf(*program.kernel(instance.kernel, instance.instance));
+  if (isDeterministic(kernel))
+    packed.flags = {"deterministic"};
   if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
-    packed.flops = packedCost(cost->flops);
-    packed.bytes = packedCost(cost->bytes);
+    packed.flops = std::move(cost->flops);
+    packed.bytes = std::move(cost->bytes);
   }
   if (std::optional<tile::CostTerm> tiles = tile::countTiles(kernel))
-    packed.tiles = packedCost(*tiles);
+    packed.tiles = {std::move(*tiles)};
   if (hasAlternatives(program.kernels()[instance.kernel]))
     if (auto flops = tile::estimateTileFlops(kernel); flops && (!kernel.isPersistent() || !packed.tiles.empty()))
-      packed.work.emplace().flops = packedCost(*flops);
+      packed.work.emplace().flops = std::move(*flops);
   return packed;
 }
 

@@ -70,7 +70,7 @@ private:
     all[instance.kernel].insert(textOf(instance));
     for (const tile::HintRecord &record : tile::kHints) {
       bool isDropped = any_of(instance.launch->dropped,
-                              [&](const PackedDroppedHint &hint) { return nameOf(hint.hint) == record.name; });
+                              [&](const manifest::DroppedHint &hint) { return nameOf(hint.hint) == record.name; });
       if (recordOf(instance).schedule[record.hint] != 0 && !isDropped)
         honoured.insert({instance.kernel, std::string(record.name)});
     }
@@ -78,14 +78,15 @@ private:
 
   void addFindings(const PackedInstance &instance) {
     MapVector<StringRef, std::string> hintsOf; // by reason
-    for (const PackedDroppedHint &hint : instance.launch->dropped)
+    for (const manifest::DroppedHint &hint : instance.launch->dropped)
       if (hint.isForWantOfRoom || !honoured.count({instance.kernel, nameOf(hint.hint)})) {
         std::string &hints = hintsOf[hint.why];
         hints += (hints.empty() ? "" : ", ") + hint.hint;
       }
     for (const auto &[why, hints] : hintsOf)
       add(instance, "`@schedule(" + hints + ")` is dropped", why.str());
-    auto refused = find_if(instance.launch->refused, [](const PackedRefusedLaunch &one) { return one.hadWarpgroups; });
+    auto refused =
+        find_if(instance.launch->refused, [](const manifest::RefusedLaunch &one) { return one.hadWarpgroups; });
     if (refused != instance.launch->refused.end())
       add(instance, "no warpgroups compute its products, since ptxas refuses that (" + refused->launch + ")",
           refused->why);

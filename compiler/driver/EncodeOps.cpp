@@ -43,11 +43,12 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
 KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstance> instances) {
   KernelArguments arguments;
   for (const PackedInstance &instance : instances)
-    for (const PackedTensorMap &map : instance.launch ? instance.launch->tensorMaps : std::vector<PackedTensorMap>())
+    for (const manifest::TensorMap &map :
+         instance.launch ? instance.launch->tensorMaps : std::vector<manifest::TensorMap>())
       if (map.window)
-        for (const std::vector<int64_t> *numbers :
+        for (const std::vector<int32_t> *numbers :
              {&map.window->counts, &map.window->strides, &map.window->starts, &map.window->steps})
-          for (int64_t argument : *numbers)
+          for (int32_t argument : *numbers)
             arguments.insert({program.kernels()[instance.kernel].name, unsigned(argument)});
   return arguments;
 }
@@ -57,12 +58,12 @@ KernelArguments argumentsOfWindows(const Program &program, ArrayRef<PackedInstan
 void addArgumentsOfEstimates(const Program &program, ArrayRef<PackedInstance> instances, KernelArguments &arguments) {
   for (const PackedInstance &instance : instances)
     if (instance.work)
-      for (const std::vector<PackedCostTerm> *terms : {&instance.work->flops, &instance.bytes, &instance.tiles})
-        for (const PackedCostTerm &term : *terms)
-          for (const PackedCostFactor &factor : term.factors)
-            for (const PackedTripCountStep &step : factor.steps)
-              if (step.kind == "value")
-                arguments.insert({program.kernels()[instance.kernel].name, unsigned(step.numbers.front())});
+      for (const std::vector<manifest::CostTerm> *terms : {&instance.work->flops, &instance.bytes, &instance.tiles})
+        for (const manifest::CostTerm &term : *terms)
+          for (const manifest::CostFactor &factor : term.factors)
+            for (const manifest::TripCountStep &step : factor.steps)
+              if (step.kind == manifest::StepKind::Value)
+                arguments.insert({program.kernels()[instance.kernel].name, unsigned(step.number)});
 }
 
 Expected<std::vector<PackedPlan>> encodeOps(const Program &program, const SourceManager &sources,

@@ -6,12 +6,11 @@
 
 namespace kpkg::compiler {
 
-/// Returns the manifest except `format` and `sections`, which the container's writer adds. docs/package-format.md
-/// describes the keys.
+/// Returns the manifest except `format` and `sections`, which the container's writer adds.
 nlohmann::json makeManifest(const PackageContents &contents);
 
 /// Returns a parameter's value in the manifest's format.
-nlohmann::json valueRecord(const Value &value);
+manifest::Value valueRecord(const Value &value);
 
 /// Return names of sections.
 std::string hostSectionName(const std::string &target);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/pack/TuningRows.h"
 #include "compiler/pack/Manifest.h"
+#include "runtime/manifest/Write.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ static bool isFor(const json &row, const PackedInstance &instance, const Program
     return false;
   for (auto [parameter, value] : llvm::zip(kernel.parameters, instance.parameters)) {
     const json &values = row.at(parameter.isTuned ? "choice" : "params");
-    if (!values.contains(parameter.name) || values.at(parameter.name) != valueRecord(value))
+    if (!values.contains(parameter.name) || values.at(parameter.name) != manifest::toJson(valueRecord(value)))
       return false;
   }
   return row.at("params").size() + row.at("choice").size() == kernel.parameters.size();

@@ -1,7 +1,10 @@
-// Declares the constants of the container: magic, versions, limits, and the manifest's description of a section.
+// Declares the constants of the container: magic, versions, limits, kinds of sections.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef KPKG_FORMAT_CONTAINER_H
 #define KPKG_FORMAT_CONTAINER_H
+
+#include "runtime/manifest/Limits.h"
+#include "runtime/manifest/Records.h"
 
 #include <array>
 #include <cstddef>
@@ -15,7 +18,7 @@ namespace kpkg::format {
 
 inline constexpr std::array<unsigned char, 8> magic = {0x89, 'K', 'P', 'K', 'G', '\r', '\n', 0x1a};
 inline constexpr uint16_t majorVersion = 1;
-inline constexpr uint16_t minorVersion = 1;
+inline constexpr uint16_t minorVersion = 2;
 
 /// Magic 8, major 2, minor 2, zero 4, manifest length 8, zero 8, SHA-256 of the manifest 32; little-endian.
 inline constexpr size_t headerBytes = 64;
@@ -24,31 +27,20 @@ inline constexpr size_t alignment = 64;
 
 // A file beyond a limit is refused before memory is allocated for it.
 inline constexpr uint64_t maxManifestBytes = uint64_t(64) << 20;
-inline constexpr uint64_t maxSections = 1 << 16;
-inline constexpr uint64_t maxSectionBytes = uint64_t(2) << 30;
+using manifest::maxNameBytes;
+using manifest::maxSectionBytes;
+using manifest::maxSections;
 /// An Ed25519 key and a signature.
 inline constexpr uint64_t signatureBytes = 32 + 64;
-inline constexpr size_t maxNameBytes = 512;
 inline constexpr int maxManifestDepth = 32;
 
 using Sha256 = std::array<unsigned char, 32>;
 
-enum class Compression { None, Zstd };
+using manifest::Compression;
 
-struct Section {
-  std::string name;
-  std::string kind;
-  /// Relative to the start of the data, which is the manifest's end rounded up to `alignment`.
-  uint64_t offset = 0;
-  /// Bytes of the contents.
-  uint64_t size = 0;
-  /// Bytes in the file.
-  uint64_t stored = 0;
-  Compression compression = Compression::None;
-  /// Of the stored bytes, so that nothing unchecked reaches the decompressor.
+/// A section of the manifest's list, with its digest as bytes.
+struct Section : manifest::Section {
   Sha256 digest = {};
-  /// Whether a reader that does not know the kind refuses the file.
-  bool required = false;
 };
 
 constexpr uint64_t alignUp(uint64_t offset) { return (offset + alignment - 1) / alignment * alignment; }

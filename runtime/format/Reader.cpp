@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/format/Reader.h"
 #include "runtime/format/CanonicalJson.h"
+#include "runtime/manifest/Read.h"
 
 #include <algorithm>
 #include <cstring>
@@ -85,37 +86,31 @@ Status Reader::readHeader() {
   // Compared as text, because the numbers 1 and 1.0 are equal.
   if (format == parsed->end() || format->dump() != json{{"major", major}, {"minor", minorOfFile}}.dump())
     return refuse("the manifest's `format` is not the header's version");
+  try {
+    if (auto name = manifest::unknownRequirement(*parsed))
+      return refuse("it is of format version " + std::to_string(major) + "." + std::to_string(minorOfFile) +
+                    " and requires `" + *name + "`, which this runtime of " + std::to_string(majorVersion) + "." +
+                    std::to_string(minorVersion) + " does not know; update kpkg or rebuild the package");
+  } catch (const manifest::Refusal &refusal) {
+    return refuse(refusal.why);
+  }
   return {};
 }
 
-/// Returns the text of a manifest field, or null.
-static const std::string *stringField(const json &object, const char *key) {
-  auto field = object.find(key);
-  return field == object.end() ? nullptr : field->get_ptr<const std::string *>();
-}
-
-static bool unsignedField(const json &object, const char *key, uint64_t &value) {
-  auto field = object.find(key);
-  if (field == object.end() || !field->is_number_unsigned())
-    return false;
-  value = field->get<uint64_t>();
-  return true;
-}
-
 static bool isPlainName(const std::string &name) {
-  return !name.empty() && name.size() <= maxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
 }
 
 Status Reader::readSectionTable() {
-  auto list = parsed->find("sections");
-  if (list == parsed->end() || !list->is_array())
-    return refuse("its manifest has no list `sections`");
-  if (list->size() > maxSections)
-    return refuse("it has " + std::to_string(list->size()) + " sections, the limit is " + std::to_string(maxSections));
+  std::vector<manifest::Section> records;
+  try {
+    records = manifest::readField(*parsed, &manifest::Manifest::sections);
+  } catch (const manifest::Refusal &refusal) {
+    return refuse(refusal.why);
+  }
   // A package without sections ends with its manifest, without padding.
   uint64_t manifestEnd = headerBytes + text.size();
-  dataStart = list->empty() ? manifestEnd : alignUp(manifestEnd);
+  dataStart = records.empty() ? manifestEnd : alignUp(manifestEnd);
   if (dataStart > bytes.size())
     return refuse("it ends before its first section (truncated?)");
   if (!allZero(bytes.substr(manifestEnd, dataStart - manifestEnd)))
@@ -123,32 +118,17 @@ Status Reader::readSectionTable() {
   uint64_t dataBytes = bytes.size() - dataStart, end = 0;
 
   std::unordered_set<std::string_view> names;
-  table.reserve(list->size());
-  for (const json &entry : *list) {
-    std::string where = "section " + std::to_string(table.size());
-    const std::string *name = entry.is_object() ? stringField(entry, "name") : nullptr;
-    if (!name || !isPlainName(*name))
-      return refuse(where + " has no proper `name`");
-    where = "section '" + *name + "'";
-    if (!names.insert(*name).second)
+  table.reserve(records.size());
+  for (const manifest::Section &record : records) {
+    Section section{record, {}};
+    if (!isPlainName(section.name) || !isPlainName(section.kind))
+      return refuse("section " + std::to_string(table.size()) +
+                    " has a name or kind that is empty or has control characters");
+    std::string where = "section '" + section.name + "'";
+    if (!names.insert(record.name).second)
       return refuse(where + " is listed twice");
-    Section section;
-    section.name = *name;
-    const std::string *kind = stringField(entry, "kind"), *compression = stringField(entry, "compression"),
-                      *digest = stringField(entry, "sha256");
-    auto required = entry.find("required");
-    if (!kind || !isPlainName(*kind) || !compression || !digest || required == entry.end() || !required->is_boolean() ||
-        !unsignedField(entry, "offset", section.offset) || !unsignedField(entry, "size", section.size) ||
-        !unsignedField(entry, "stored", section.stored))
-      return refuse(
-          where +
-          " lacks one of kind, offset, size, stored, compression, sha256, required, or it is of the wrong type");
-    section.kind = *kind;
-    section.required = required->get<bool>();
-    if (!fromHex(*digest, section.digest.data(), section.digest.size()))
+    if (!fromHex(section.sha256, section.digest.data(), section.digest.size()))
       return refuse(where + ": `sha256` is not 64 lower-case hexadecimal digits");
-    if (section.size > maxSectionBytes || section.stored > maxSectionBytes)
-      return refuse(where + " is larger than the limit of " + std::to_string(maxSectionBytes) + " bytes");
     const SectionKind *known = findKind(section.kind);
     if (known && section.size > known->maxBytes)
       return refuse(where + " has " + std::to_string(section.size) + " bytes, the limit of its kind '" + section.kind +
@@ -156,10 +136,6 @@ Status Reader::readSectionTable() {
     if (!known && section.required)
       return refuse(where + " is required and of kind '" + section.kind +
                     "', which this runtime does not know; update kpkg");
-    if (*compression == "zstd")
-      section.compression = Compression::Zstd;
-    else if (*compression != "none")
-      return refuse(where + ": compression '" + *compression + "' is not known");
     if (section.compression == Compression::None && section.stored != section.size)
       return refuse(where + " is not compressed but `stored` differs from `size`");
     if (section.compression == Compression::Zstd && section.size > maxExpanded(section.stored))

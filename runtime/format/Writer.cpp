@@ -3,6 +3,7 @@
 #include "runtime/format/Writer.h"
 #include "runtime/format/CanonicalJson.h"
 #include "runtime/format/Reader.h"
+#include "runtime/manifest/Write.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,7 @@ Status Writer::add(std::string name, std::string kind, std::string contents, Com
   }
   added.section.stored = added.stored.size();
   added.section.digest = sha256(added.stored);
+  added.section.sha256 = toHex(added.section.digest.data(), added.section.digest.size());
   pending.push_back(std::move(added));
   return {};
 }
@@ -63,17 +65,6 @@ Status Writer::copy(const Reader &from, const Section &section) {
   return {};
 }
 
-static json describe(const Section &section) {
-  return {{"name", section.name},
-          {"kind", section.kind},
-          {"offset", section.offset},
-          {"size", section.size},
-          {"stored", section.stored},
-          {"compression", section.compression == Compression::Zstd ? "zstd" : "none"},
-          {"sha256", toHex(section.digest.data(), section.digest.size())},
-          {"required", section.required}};
-}
-
 static void putLittleEndian(std::string &bytes, size_t offset, uint64_t value, size_t count) {
   for (size_t i = 0; i < count; ++i)
     bytes[offset + i] = char(value >> (8 * i) & 0xff);
@@ -81,12 +72,12 @@ static void putLittleEndian(std::string &bytes, size_t offset, uint64_t value, s
 
 Result<std::string> Writer::finish(const json &manifest, const SecretKey *key) {
   json complete = manifest;
-  complete["format"] = {{"major", majorVersion}, {"minor", minorVersion}};
+  complete["format"] = manifest::write(manifest::Format{majorVersion, minorVersion});
   uint64_t end = 0;
   auto place = [&](Pending &item) {
     item.section.offset = alignUp(end);
     end = item.section.offset + item.section.stored;
-    complete["sections"].push_back(describe(item.section));
+    complete["sections"].push_back(manifest::write<manifest::Section>(item.section));
   };
   complete["sections"] = json::array();
   for (Pending &item : pending)

@@ -31,7 +31,7 @@ kpkg_status kpkg_op_describe(const kpkg_op *op, kpkg_op_info *info) {
                           int32_t(entry.arguments.size()),
                           int32_t(entry.results.size()),
                           entry.backward ? entry.backward->op.c_str() : "",
-                          entry.torch.c_str()};
+                          entry.torchText.c_str()};
     return giveStruct(value, info);
   });
 }

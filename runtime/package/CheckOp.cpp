@@ -83,10 +83,6 @@ static std::string checkNames(const OpEntry &op) {
     return "is in a namespace of PyTorch's own ops";
   if (op.reference == op.name)
     return "is its own reference";
-  if (op.arguments.size() > plan::Limits::parameters || op.results.size() > plan::Limits::results)
-    return "has " + std::to_string(op.arguments.size()) + " arguments and " + std::to_string(op.results.size()) +
-           " results, the limits are " + std::to_string(plan::Limits::parameters) + " and " +
-           std::to_string(plan::Limits::results);
   std::unordered_set<std::string_view> names;
   for (const OpArgument &argument : op.arguments) {
     if (!isWord(argument.name))

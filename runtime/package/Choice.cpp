@@ -220,11 +220,11 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
   for (size_t i = 0; i < kernel.args.size(); ++i) {
     const KernelArgument &expected = kernel.args[i];
     const LaunchArg &given = launch.args[i];
-    if (expected.isView != (given.kind == LaunchArg::Kind::View))
+    if (isView(expected) != (given.kind == LaunchArg::Kind::View))
       return refuse(expected.name,
                     "'" + expected.name + "' is " +
-                        (expected.isView ? "a scalar, expected a tensor" : "a tensor, expected a scalar"));
-    if (!expected.isView || given.view.buffer < 0)
+                        (isView(expected) ? "a scalar, expected a tensor" : "a tensor, expected a scalar"));
+    if (!isView(expected) || given.view.buffer < 0)
       continue;
     plan::DType dtype = instance.dtypes[i];
     if (given.view.rank != expected.rank)

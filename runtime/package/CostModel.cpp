@@ -2,6 +2,7 @@
 // among alternatives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CostModel.h"
+#include "runtime/package/TripCount.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,26 +47,26 @@ static std::optional<double> evaluate(const std::vector<CostTerm> &terms, const 
   double sum = 0;
   for (const CostTerm &term : terms) {
     double product = term.count;
-    for (const CostTerm::Factor &factor : term.factors) {
-      if (factor.kind == CostTerm::Kind::Blocks) {
+    for (const CostFactor &factor : term.factors) {
+      if (factor.kind == CostFactor::Kind::Blocks) {
         product *= launch.persistent ? 1 : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
         continue;
       }
-      if (factor.kind == CostTerm::Kind::Count) {
+      if (factor.kind == CostFactor::Kind::Count) {
         std::optional<double> trips = evaluate(factor.steps, launch);
         if (!trips)
           return std::nullopt;
         product *= *trips;
         continue;
       }
-      int64_t extent = launch.args[size_t(factor.arg)].view.shape[size_t(factor.dim)];
-      if (factor.kind == CostTerm::Kind::Share) {
+      int64_t extent = launch.args[factor.argument].view.shape[factor.dimension];
+      if (factor.kind == CostFactor::Kind::Share) {
         product /= double(std::max<int64_t>(extent, 1));
         continue;
       }
-      if (factor.kind == CostTerm::Kind::Tiles)
+      if (factor.kind == CostFactor::Kind::Tiles)
         extent = extent / factor.size + (extent % factor.size != 0);
-      else if (factor.kind == CostTerm::Kind::Clip)
+      else if (factor.kind == CostFactor::Kind::Clipped)
         extent = std::min(extent, factor.size);
       product *= double(extent);
     }

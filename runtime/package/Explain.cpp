@@ -1,6 +1,7 @@
 // Explains how a call is resolved, as text or JSON: every instance with its verdict. Also reports an op's counters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/package/Backward.h"
+#include "runtime/manifest/Describe.h"
+#include "runtime/manifest/Write.h"
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Environment.h"
@@ -31,36 +32,15 @@ static std::string withPrefix(double value) {
 
 /// Describes the GPU code of the instance and its resources.
 static ordered_json describeCode(const Instance &instance, const Library &library) {
-  const LaunchShape &shape = *instance.launch;
-  return {{"section", instance.section},    {"bytes", library.sectionBytes(instance.section)},
-          {"threads", shape.threads},       {"registers", shape.registers},
-          {"spills", shape.spills},         {"shared", shape.shared},
-          {"blocks", shape.blocks},         {"cluster", shape.cluster},
-          {"occupancy", shape.occupancy},   {"overlaps", shape.overlaps},
-          {"dynamic", shape.counters != 0}, {"tensor_maps", shape.tensorMaps.size()}};
-}
-
-static std::string codeText(const ordered_json &code) {
-  auto number = [&](const char *key) { return code[key].get<uint64_t>(); };
-  std::string text = std::to_string(number("threads")) + " threads, ";
-  text +=
-      number("registers") ? std::to_string(number("registers")) + " registers, " : "registers chosen by the driver, ";
-  text += number("spills") ? withPrefix(double(number("spills"))) + "B of spills" : "no spills";
-  if (number("shared"))
-    text += ", " + withPrefix(double(number("shared"))) + "B of shared memory";
-  if (number("blocks") > 1)
-    text += ", " + std::to_string(number("blocks")) + " blocks in each CTA";
-  if (number("cluster") > 1)
-    text += ", clusters of " + std::to_string(number("cluster")) + " CTAs";
-  if (number("occupancy"))
-    text += ", " + std::to_string(number("occupancy")) + " CTAs on each multiprocessor";
-  if (code["overlaps"].get<bool>())
-    text += ", overlaps the kernel before it";
-  if (code["dynamic"].get<bool>())
-    text += ", takes tiles from a counter";
-  if (number("tensor_maps"))
-    text += ", " + std::to_string(number("tensor_maps")) + " tensor maps";
-  return text + "; " + withPrefix(double(number("bytes"))) + "B in '" + code["section"].get<std::string>() + "'";
+  ordered_json code = {{"section", instance.section}, {"bytes", library.sectionBytes(instance.section)}};
+  code.update(manifest::figures(*instance.launch));
+  code["dynamic"] = instance.launch->counters != 0;
+  std::string text;
+  for (const std::string &part : manifest::describe(*instance.launch))
+    text += (text.empty() ? "" : ", ") + part;
+  code["text"] =
+      text + "; " + withPrefix(double(library.sectionBytes(instance.section))) + "B in '" + instance.section + "'";
+  return code;
 }
 
 /// Describes the alternatives with their tuned values, the choice, and the row of the tuning table that would decide.
@@ -236,7 +216,7 @@ static std::string toText(const ordered_json &record) {
         text += "    about " + withPrefix(launch["flops"].get<double>()) + "FLOP, " +
                 withPrefix(launch["bytes"].get<double>()) + "B\n";
       if (launch.contains("code"))
-        text += "    " + codeText(launch["code"]) + "\n";
+        text += "    " + string(launch["code"]["text"]) + "\n";
       for (const ordered_json &instance : launch["instances"])
         text += std::string("    ") + (instance["accepted"].get<bool>() ? "+ " : "- ") + string(instance["instance"]) +
                 ": " + string(instance["reason"]) + "\n";
@@ -286,7 +266,7 @@ std::string describeUse(const CallableOp &op) {
   ordered_json record;
   record["op"] = op.entry().name;
   if (op.entry().backward)
-    record["backward"] = backwardRecord(*op.entry().backward);
+    record["backward"] = manifest::write(*op.entry().backward);
   record["calls"] = stats.calls;
   record["resolutions"] = stats.resolutions;
   record["launches"] = stats.launches;

@@ -19,7 +19,7 @@ static int64_t bytesOf(const View &view) { return view.numel() * plan::dtypeByte
 
 static void packView(PlannedCall &planned, const View &view, const KernelArgument &argument) {
   size_t first = planned.words.size();
-  planned.words.resize(first + argument.words());
+  planned.words.resize(first + wordsOf(argument));
   if (view.buffer < 0)
     return; // absent: all words 0
   planned.pointers.push_back({first, view.buffer, view.offset * plan::dtypeBytes(view.dtype)});
@@ -70,7 +70,7 @@ static device::TensorMapShape mapShape(const TensorMap &map, const View &view, c
   for (int32_t d = view.rank; d-- > 0;)
     if (d != map.unit)
       append(d);
-  if (!map.window.empty()) {
+  if (map.window) {
     shape.pixels = map.box.front();
     shape.windows = tensorWindows(map, step);
   }
@@ -83,7 +83,7 @@ static std::vector<device::TensorMapArgument> describeTensorMaps(const Instance 
   for (const TensorMap &map : instance.launch->tensorMaps) {
     device::TensorMapArgument &described = maps.emplace_back();
     for (int32_t i = 0; i < map.arg; ++i)
-      described.word += kernel.args[size_t(i)].words();
+      described.word += wordsOf(kernel.args[size_t(i)]);
     const View &view = step.args[size_t(map.arg)].view;
     if (view.buffer >= 0) // otherwise absent, and nothing reads its map
       described.shape = mapShape(map, view, step);

@@ -1,9 +1,14 @@
 // Parses schemas of ops to the manifest's format, whose reader knows the types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Schema.h"
-#include "runtime/package/ManifestEntry.h"
+#include "runtime/manifest/Read.h"
+
+#include <nlohmann/json.hpp>
 
 namespace kpkg::package {
+
+using manifest::Refusal;
+using nlohmann::json;
 
 static std::string trimmed(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
@@ -32,35 +37,37 @@ static std::vector<std::string> splitParts(std::string_view text) {
   return parts;
 }
 
-static json readDefault(const std::string &text, const std::string &where) {
+static manifest::Value readDefault(const std::string &text, const std::string &where) {
   if (text == "None")
-    return nullptr;
-  if (text == "True" || text == "False")
-    return text == "True";
-  json value = json::parse(text, nullptr, false);
+    return std::monostate();
+  json value = json::parse(text == "True" || text == "False" ? (text == "True" ? "true" : "false") : text, nullptr,
+                           /*allow_exceptions=*/false);
   if (!value.is_discarded())
-    return value;
+    return manifest::read<manifest::OpArgument>({{"name", ""}, {"type", ""}, {"default", value}}, {})
+        .defaultRecord.value();
   if (plan::dtypeFromName(text) == plan::DType::none)
     throw Refusal{where + " has the default '" + text + "', which is no value"};
   return text;
 }
 
 /// Parses "Tensor(a!) x", "int[] dim=[]".
-static json readArgument(const std::string &text, const std::string &where) {
+static manifest::OpArgument readArgument(const std::string &text, const std::string &where) {
   size_t equals = text.find('=');
   std::string head = trimmed(std::string_view(text).substr(0, equals));
   size_t space = head.rfind(' ');
   if (space == head.npos)
     throw Refusal{where + " has the argument '" + text + "', expected a type and a name"};
-  json argument = {{"type", trimmed(std::string_view(head).substr(0, space))}, {"name", head.substr(space + 1)}};
+  manifest::OpArgument argument;
+  argument.type = trimmed(std::string_view(head).substr(0, space));
+  argument.name = head.substr(space + 1);
   if (equals != text.npos)
-    argument["default"] = readDefault(trimmed(std::string_view(text).substr(equals + 1)), where);
+    argument.defaultRecord = readDefault(trimmed(std::string_view(text).substr(equals + 1)), where);
   return argument;
 }
 
 /// Parses "Tensor", "(Tensor, Tensor?)", "(Tensor first, Tensor second)", "()".
-static json readResults(std::string text) {
-  json results = json::array();
+static std::vector<std::string> readResults(std::string text) {
+  std::vector<std::string> results;
   if (text.starts_with('(') && text.ends_with(')'))
     text = text.substr(1, text.size() - 2);
   for (const std::string &part : splitParts(text))
@@ -82,16 +89,14 @@ static OpEntry readOpText(const std::string &text) {
   size_t close = arrow == text.npos ? arrow : text.rfind(')', arrow);
   if (close == text.npos || close < open)
     throw Refusal{where + " is '" + text + "', expected 'name(arguments) -> results'"};
-  json arguments = json::array();
+  manifest::Op op;
+  op.name = name;
+  op.schema = trimmed(std::string_view(text).substr(colons + 2));
   for (const std::string &part : splitParts(std::string_view(text).substr(open + 1, close - open - 1)))
     if (part != "*") // the following arguments are named, like all others
-      arguments.push_back(readArgument(part, where));
-  json value = {{"name", name},
-                {"schema", trimmed(std::string_view(text).substr(colons + 2))},
-                {"plan", ""},
-                {"arguments", std::move(arguments)},
-                {"results", readResults(trimmed(std::string_view(text).substr(arrow + 2)))}};
-  return readOp(value, where);
+      op.declared.push_back(readArgument(part, where));
+  op.results = readResults(trimmed(std::string_view(text).substr(arrow + 2)));
+  return resolveOp(std::move(op));
 }
 
 Result<OpEntry> readSchema(const std::string &text) {

@@ -1,16 +1,20 @@
-// Reads the manifest as tables: kernels, their compiled instances (by ReadInstance.cpp), and ops.
+// Makes tables for calls of the manifest's records: kernels, their compiled instances (by CheckInstance.cpp), and ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tables.h"
+#include "runtime/manifest/Read.h"
+#include "runtime/manifest/Write.h"
 #include "runtime/package/Backward.h"
-#include "runtime/package/ReadInstance.h"
+#include "runtime/package/CheckInstance.h"
 #include "runtime/package/Schema.h"
-#include "runtime/plan/Limits.h"
 
 #include <algorithm>
 #include <memory>
 #include <unordered_set>
 
 namespace kpkg::package {
+
+using manifest::Refusal;
+using nlohmann::json;
 
 std::string ParamValue::str() const {
   switch (kind) {
@@ -61,67 +65,44 @@ bool Kernel::hasAlternatives() const {
 
 namespace {
 
-ParamValue::Kind paramKind(const Entry &entry) {
-  std::string kind = entry.text("kind");
-  for (auto [name, value] : {std::pair{"int", ParamValue::Kind::Int},
-                             {"bool", ParamValue::Kind::Bool},
-                             {"float", ParamValue::Kind::Float},
-                             {"dtype", ParamValue::Kind::DType},
-                             {"string", ParamValue::Kind::String},
-                             {"str", ParamValue::Kind::String}})
-    if (kind == name)
-      return value;
-  entry.refuse("has the unknown kind '" + kind + "'");
-}
-
-Kernel readKernel(const json &value, size_t index) {
-  Entry entry(value, place("kernels", index));
-  Kernel kernel;
-  kernel.name = entry.text("name");
-  kernel.persistent = entry.flag("persistent", false);
-  for (const json &item : entry.list("params")) {
-    Entry param(item, entry.where + " params");
-    kernel.params.push_back(
-        {param.text("name"), paramKind(param), param.flag("function", false), param.flag("tuned", false)});
-    if (kernel.params.back().isTuned && kernel.params.back().kind != ParamValue::Kind::Int &&
-        kernel.params.back().kind != ParamValue::Kind::Bool)
-      param.refuse("is tuned, but neither an int nor a bool");
-    if (kernel.params.back().isFunction && kernel.params.back().kind != ParamValue::Kind::String)
-      param.refuse("names functions, but its kind is not 'string'");
+Kernel resolveKernel(manifest::Kernel record, size_t index) {
+  Kernel kernel{std::move(record), {}, {}, {}, {}, {}};
+  auto refuse = [&](const char *list, size_t i, const std::string &what) {
+    throw Refusal{"kernels[" + std::to_string(index) + "]." + list + "[" + std::to_string(i) + "] " + what};
+  };
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const KernelParam &param = kernel.params[i];
+    if (param.isTuned && param.kind != ParamValue::Kind::Int && param.kind != ParamValue::Kind::Bool)
+      refuse("params", i, "is tuned, but neither an int nor a bool");
+    if (param.isFunction && param.kind != ParamValue::Kind::String)
+      refuse("params", i, "names functions, but its kind is not 'string'");
   }
-  for (const json &item : entry.list("args")) {
-    Entry arg(item, entry.where + " args");
-    KernelArgument argument;
-    argument.name = arg.text("name");
-    std::string kind = arg.text("kind"), dtype = arg.textOr("dtype", "");
-    argument.isView = kind == "view";
-    if (!argument.isView && kind != "scalar")
-      arg.refuse("has the unknown kind '" + kind + "'");
-    if (argument.isView) {
-      argument.rank = int32_t(arg.integer("rank", 0, KPKG_MAX_RANK));
-      argument.mut = arg.flag("mut", false);
-    }
+  for (size_t i = 0; i < kernel.args.size(); ++i) {
+    const KernelArgument &arg = kernel.args[i];
+    if (isView(arg) && arg.rank < 0)
+      refuse("args", i, "has no `rank`");
     // A parameter's name takes precedence: a kernel may have a parameter `index`.
-    argument.dtypeParam = kernel.paramIndex(dtype);
-    if (argument.dtypeParam >= 0) {
-      if (kernel.params[size_t(argument.dtypeParam)].kind != ParamValue::Kind::DType)
-        arg.refuse("has parameter '" + dtype + "' as dtype, which is none");
-    } else if (!dtype.empty()) {
-      argument.dtype = dtype == "index" ? plan::DType::int64 : plan::dtypeFromName(dtype);
-      if (argument.dtype == plan::DType::none)
-        arg.refuse("has the unknown dtype '" + dtype + "'");
+    Kernel::ArgumentType &type = kernel.argumentTypes.emplace_back();
+    type.param = kernel.paramIndex(arg.dtype);
+    if (type.param >= 0) {
+      if (kernel.params[size_t(type.param)].kind != ParamValue::Kind::DType)
+        refuse("args", i, "has parameter '" + arg.dtype + "' as dtype, which is none");
+    } else if (!arg.dtype.empty()) {
+      type.fixed = arg.dtype == "index" ? plan::DType::int64 : plan::dtypeFromName(arg.dtype);
+      if (type.fixed == plan::DType::none)
+        refuse("args", i, "has the unknown dtype '" + arg.dtype + "'");
     }
-    kernel.args.push_back(std::move(argument));
   }
   return kernel;
 }
 
-void readType(OpArgument &argument, const Entry &entry) {
+void resolveType(OpArgument &argument) {
   std::string base = argument.type;
   if (!base.empty() && base.back() == '?') {
     argument.optional = true;
     base.pop_back();
   }
+  argument.mutates = argument.mut;
   if (base.starts_with("Tensor(") && base.ends_with("!)"))
     argument.mutates = true, base = "Tensor";
   for (auto [name, kind] : {std::pair{"Tensor", KPKG_TENSOR},
@@ -137,93 +118,60 @@ void readType(OpArgument &argument, const Entry &entry) {
       argument.kind = kind;
       return;
     }
-  entry.refuse("has the unknown type '" + argument.type + "'");
+  throw Refusal{"has the unknown type '" + argument.type + "'"};
 }
 
-/// Reads a default. `null` is the default None, so its presence matters, not its value.
-void readDefault(OpArgument &argument, const Entry &entry) {
-  auto found = entry.value.find("default");
-  if (found == entry.value.end())
+void resolveDefault(OpArgument &argument) {
+  if (!argument.defaultRecord)
     return;
+  const manifest::Value &given = *argument.defaultRecord;
+  const auto *integer = std::get_if<int64_t>(&given);
+  const auto *real = std::get_if<double>(&given);
+  const auto *flag = std::get_if<bool>(&given);
+  const auto *text = std::get_if<std::string>(&given);
+  const auto *list = std::get_if<std::vector<int64_t>>(&given);
   kpkg_value &value = argument.defaultValue;
   value.kind = argument.kind;
-  if (found->is_null() && argument.optional)
+  if (std::holds_alternative<std::monostate>(given) && argument.optional)
     value.kind = KPKG_NONE;
-  else if (argument.kind == KPKG_INT && found->is_number_integer())
-    value.as.integer = found->get<int64_t>();
-  else if (argument.kind == KPKG_FLOAT && found->is_number())
-    value.as.real = found->get<double>();
-  else if (argument.kind == KPKG_BOOLEAN && found->is_boolean())
-    value.as.integer = found->get<bool>();
-  else if (argument.kind == KPKG_DTYPE && found->is_string() &&
-           plan::dtypeFromName(found->get_ref<const std::string &>()) != plan::DType::none)
-    value.as.integer = int64_t(plan::dtypeFromName(found->get_ref<const std::string &>()));
-  else if (argument.kind == KPKG_INT_LIST && found->is_array() &&
-           std::all_of(found->begin(), found->end(), [](const json &item) { return item.is_number_integer(); })) {
-    argument.list = found->get<std::vector<int64_t>>();
+  else if (argument.kind == KPKG_INT && integer)
+    value.as.integer = *integer;
+  else if (argument.kind == KPKG_FLOAT && (integer || real))
+    value.as.real = real ? *real : double(*integer);
+  else if (argument.kind == KPKG_BOOLEAN && flag)
+    value.as.integer = *flag;
+  else if (argument.kind == KPKG_DTYPE && text && plan::dtypeFromName(*text) != plan::DType::none)
+    value.as.integer = int64_t(plan::dtypeFromName(*text));
+  else if (argument.kind == KPKG_INT_LIST && list) {
+    argument.list = *list;
     value.count = int32_t(argument.list.size());
-  } else if (argument.kind == KPKG_STRING && found->is_string())
-    argument.text = found->get<std::string>();
+  } else if (argument.kind == KPKG_STRING && text)
+    argument.text = *text;
   else
-    entry.refuse("has a default that does not fit its type: " + found->dump());
+    throw Refusal{"has a default that does not fit its type: " + manifest::toJson(given).dump()};
 }
 
 } // namespace
 
-/// How PyTorch treats an op. Words are not looked at: a later version may have more of them, which are then ignored.
-static std::string readTorch(const json &value, const std::string &where) {
-  Entry entry(value, where);
-  json record = json::object();
-  constexpr size_t maxWord = 256, maxFallback = plan::Limits::stringBytes;
-  auto read = [](const Entry &from, json &into, const char *key, size_t most) {
-    std::string text = from.textOr(key, "");
-    if (text.size() > most)
-      from.refuse("has more than " + std::to_string(most) + " bytes in `" + key + "`");
-    if (!text.empty())
-      into[key] = text;
-  };
-  if (const json *autocast = entry.find("autocast")) {
-    Entry devices(*autocast, where + " autocast");
-    for (const char *device : {"cpu", "cuda"})
-      read(devices, record["autocast"], device, maxWord);
+OpEntry resolveOp(manifest::Op record) {
+  OpEntry op{std::move(record), {}, {}};
+  for (manifest::OpArgument &declared : op.declared) {
+    OpArgument &argument = op.arguments.emplace_back();
+    static_cast<manifest::OpArgument &>(argument) = std::move(declared);
+    try {
+      resolveType(argument);
+      resolveDefault(argument);
+    } catch (const Refusal &refusal) {
+      throw Refusal{"op '" + op.name + "' argument '" + argument.name + "' " + refusal.why};
+    }
   }
-  read(entry, record, "dimensions", maxWord);
-  read(entry, record, "promotion", maxWord);
-  read(entry, record, "fallback", maxFallback);
-  return record.dump();
-}
-
-OpEntry readOp(const json &value, const std::string &where) {
-  Entry entry(value, where);
-  OpEntry op;
-  op.name = entry.text("name");
-  entry.rename("op '" + op.name + "'");
-  op.schema = entry.text("schema");
-  op.doc = entry.textOr("doc", "");
-  op.reference = entry.textOr("reference", "");
-  if (const json *backward = entry.find("backward"))
-    if (std::string why = readBackward(*backward, op.backward.emplace()); !why.empty())
-      entry.refuse(why);
-  if (const json *torch = entry.find("torch"))
-    op.torch = readTorch(*torch, entry.where + " torch");
-  op.plan = entry.text("plan");
-  op.shapePlan = entry.textOr("shape_plan", "");
-  op.gpuPlan = entry.textOr("gpu_plan", "");
-  op.gpuShapePlan = entry.textOr("gpu_shape_plan", "");
-  for (const json &item : entry.list("arguments")) {
-    Entry argumentEntry(item, entry.where + " arguments");
-    OpArgument argument;
-    argument.name = argumentEntry.text("name");
-    argument.type = argumentEntry.text("type");
-    readType(argument, argumentEntry);
-    argument.mutates |= argumentEntry.flag("mut", false);
-    readDefault(argument, argumentEntry);
-    op.arguments.push_back(std::move(argument));
-  }
-  op.results = entry.texts("results");
+  op.declared.clear();
   for (const std::string &type : op.results)
     if (type != "Tensor" && type != "Tensor?")
-      entry.refuse("has the result type '" + type + "'; only tensors are possible");
+      throw Refusal{"op '" + op.name + "' has the result type '" + type + "'; only tensors are possible"};
+  // Words are not looked at: a later version may have more of them, which are then ignored.
+  if (op.torch)
+    op.torchText = manifest::write(*op.torch).dump();
   return op;
 }
 
@@ -272,28 +220,26 @@ bool haveOneSchema(const OpEntry &a, const OpEntry &b) {
 Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
   auto tables = std::make_shared<Tables>();
   try {
-    Entry entry(manifest, "the manifest");
-    for (const json &item : entry.list("kernels"))
-      tables->kernels.push_back(readKernel(item, tables->kernels.size()));
+    for (manifest::Kernel &record : manifest::readField(manifest, &manifest::Manifest::kernels))
+      tables->kernels.push_back(resolveKernel(std::move(record), tables->kernels.size()));
     for (size_t i = 0; i < tables->kernels.size(); ++i)
       if (!tables->kernelByName.emplace(tables->kernels[i].name, i).second)
         throw Refusal{"kernel '" + tables->kernels[i].name + "' is listed twice"};
-    for (const json &item : entry.list("instances")) {
-      tables->instances.push_back(readInstance(item, tables->instances.size(), *tables));
-      uint32_t kernel = tables->instances.back().kernel;
-      tables->kernels[kernel].instances.push_back(uint32_t(tables->instances.size() - 1));
+    for (manifest::Instance &record : manifest::readField(manifest, &manifest::Manifest::instances)) {
+      uint32_t number = uint32_t(tables->instances.size());
+      tables->instances.push_back(resolveInstance(std::move(record), number, *tables));
+      tables->kernels[tables->instances.back().kernel].instances.push_back(number);
     }
     for (Kernel &kernel : tables->kernels)
       kernel.indexValues(tables->instances);
-    for (const json &item : entry.list("ops")) {
-      tables->ops.push_back(readOp(item, place("ops", tables->ops.size())));
+    for (manifest::Op &record : manifest::readField(manifest, &manifest::Manifest::ops)) {
+      tables->ops.push_back(resolveOp(std::move(record)));
       if (std::string why = checkOp(tables->ops.back()); !why.empty())
         throw Refusal{"op '" + tables->ops.back().name + "' " + why};
     }
+    manifest::readField(manifest, &manifest::Manifest::producer);
   } catch (const Refusal &refusal) {
     return Error{KPKG_ERROR_FORMAT, refusal.why, {}, {}, {}};
-  } catch (const json::exception &error) {
-    return Error{KPKG_ERROR_FORMAT, std::string("the manifest is not as expected: ") + error.what(), {}, {}, {}};
   }
   for (const OpEntry &op : tables->ops)
     if (op.backward)

@@ -22,19 +22,20 @@ struct Walk {
 /// Returns nothing if a number is unknown before the launch, or too large for the TMA.
 std::optional<Walk> walkOf(const TensorMap &map, size_t i, const LaunchStep &launch) {
   constexpr int64_t most = int64_t(1) << 32;
-  const WindowExtent &window = map.window[i];
+  const manifest::Window &window = *map.window;
   Walk walk;
-  for (auto [arg, value] : {std::pair(window.count, &walk.count),
-                            {window.stride, &walk.stride},
-                            {window.start, &walk.start},
-                            {window.step, &walk.step}}) {
+  for (auto [arg, value] : {std::pair(window.counts[i], &walk.count),
+                            {window.strides[i], &walk.stride},
+                            {window.starts[i], &walk.start},
+                            {window.steps[i], &walk.step}}) {
     const LaunchArg &given = launch.args[size_t(arg)];
     if (given.kind != LaunchArg::Kind::Int || given.integer > most || given.integer < -most)
       return std::nullopt;
     *value = given.integer;
   }
-  const plan::View &taps = launch.args[size_t(window.tapsArg)].view;
-  walk.taps = taps.buffer >= 0 ? taps.shape[size_t(window.tapsDim)] : 0;
+  auto [arg, dimension] = window.taps[i];
+  const plan::View &taps = launch.args[size_t(arg)].view;
+  walk.taps = taps.buffer >= 0 ? taps.shape[size_t(dimension)] : 0;
   walk.extent = launch.args[size_t(map.arg)].view.shape[i + 1];
   // The remaining products do not overflow: strides and steps are checked before multiplication.
   if (walk.taps > most || walk.extent > most)
@@ -59,10 +60,10 @@ std::string unmappableWalk(const Walk &walk, const device::TensorWindowLimits &l
 } // namespace
 
 std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch, const device::TensorMapLimits &limits) {
-  if (map.window.empty()) // boxes only; limits exist for 3 to 5 dimensions
+  if (!map.window) // boxes only; limits exist for 3 to 5 dimensions
     return {};
   const device::TensorWindowLimits &ofRank = limits.windows[map.box.size() - 3];
-  for (size_t i = 0; i < map.window.size(); ++i) {
+  for (size_t i = 0; i < map.window->taps.size(); ++i) {
     std::optional<Walk> walk = walkOf(map, i, launch);
     std::string what = walk ? unmappableWalk(*walk, ofRank) : "windows that are known when the call is planned";
     if (!what.empty())
@@ -74,7 +75,7 @@ std::string unmappableWindow(const TensorMap &map, const LaunchStep &launch, con
 std::array<device::TensorWindow, device::TensorMapShape::maxRank - 2> tensorWindows(const TensorMap &map,
                                                                                     const LaunchStep &launch) {
   std::array<device::TensorWindow, device::TensorMapShape::maxRank - 2> windows;
-  const size_t extents = map.window.size();
+  const size_t extents = map.window->taps.size();
   for (size_t i = 0; i < extents; ++i) {
     Walk walk = *walkOf(map, i, launch);
     // The map has the last extent first.

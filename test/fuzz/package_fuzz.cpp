@@ -20,6 +20,7 @@ static std::string toFile(const uint8_t *data, size_t size) {
   std::string file(kpkg::format::headerBytes, '\0');
   std::copy(kpkg::format::magic.begin(), kpkg::format::magic.end(), file.begin());
   file[8] = char(kpkg::format::majorVersion);
+  file[10] = char(kpkg::format::minorVersion);
   for (size_t i = 0; i < 8; ++i)
     file[16 + i] = char(manifest.size() >> (8 * i) & 0xff);
   kpkg::format::Sha256 digest = kpkg::format::sha256(manifest);

@@ -15,6 +15,7 @@ from check_comments import COMMENTED, check_comments
 from check_pages import check_pages
 from check_sizes import SOURCES, check_sizes
 from compiler_pages import FOLDER, differing
+from format_page import format_page_differs
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCE = re.compile(
@@ -72,7 +73,7 @@ def main() -> int:
     # Golden files hold the output of the compiler.
     commented = [name for name in tracked(*COMMENTED) if "/golden/" not in name]
     complaints += check_comments(ROOT, commented)
-    complaints += differing()
+    complaints += differing() + format_page_differs()
     sized = tracked(*SOURCES)
     complaints += check_sizes(ROOT, sized)
     index = subprocess.run(

@@ -1,7 +1,9 @@
 // `kpkg info`: prints the contents of a package.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
+#include "runtime/manifest/Describe.h"
 #include "tools/kpkg/InstanceText.h"
+#include "tools/kpkg/ManifestPart.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/WhyReport.h"
 #include <algorithm>
@@ -14,85 +16,69 @@ namespace kpkg::command {
 
 namespace {
 
+using compiler::printable;
+using manifest::Manifest;
 using nlohmann::json;
 
-std::map<std::string, uint64_t> sectionSizes(const ManifestPart &manifest) {
+std::map<std::string, uint64_t> sectionSizes(const Manifest &manifest) {
   std::map<std::string, uint64_t> sizes;
-  for (const ManifestPart &section : manifest["sections"].items())
-    sizes.emplace(section["name"].text(), section["size"].number());
+  for (const manifest::Section &section : manifest.sections)
+    sizes.emplace(section.name, section.size);
   return sizes;
 }
 
-uint64_t codeBytes(const std::map<std::string, uint64_t> &sizes, const ManifestPart &instance) {
-  auto found = sizes.find(instance["section"].text());
-  return found == sizes.end() ? 0 : found->second;
-}
-
-/// Describes an instance's assumptions about one argument.
-std::string describeFact(const ManifestPart &fact, const ManifestPart &kernel) {
-  std::vector<std::string> parts;
-  if (fact["unit"].isThere())
-    parts.push_back(fmt::format("stride 1 in dimension {}", fact["unit"].text()));
-  if (fact["align"].isThere())
-    parts.push_back(fmt::format("address by {} bytes", fact["align"].text()));
-  if (fact["divisible"].isThere())
-    parts.push_back(fmt::format("sizes by {} elements", fact["divisible"].text()));
-  if (fact["index"].isThere())
-    parts.push_back("32-bit offsets");
-  if (parts.empty())
-    return "";
-  return fmt::format("{}: {}", kernel["args"][size_t(fact["arg"].number())]["name"].text(), fmt::join(parts, " and "));
-}
-
-/// Describes an instance's resources and assumptions.
-std::string describeInstance(const ManifestPart &manifest, const std::map<std::string, uint64_t> &sizes,
-                             const ManifestPart &instance) {
-  ManifestPart kernel = manifest["kernels"][size_t(instance["kernel"].number())];
-  std::vector<std::string> traits;
-  if (ManifestPart launch = instance["launch"]; launch.isThere()) {
-    traits = describeLaunch(launch);
-    traits.push_back(fmt::format("{} bytes of code", codeBytes(sizes, instance)));
-  }
-  for (const ManifestPart &fact : instance["facts"].items())
-    if (std::string text = describeFact(fact, kernel); !text.empty())
-      traits.push_back(std::move(text));
-  return fmt::format("{}{}{}", titleOf(manifest, instance), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
-}
-
-void printInstances(const ManifestPart &manifest) {
+/// Prints every instance with its resources and assumptions.
+void printInstances(const Manifest &manifest) {
   fmt::print("\ninstances\n");
   auto sizes = sectionSizes(manifest);
-  for (const ManifestPart &instance : manifest["instances"].items())
-    fmt::print("  {}\n", describeInstance(manifest, sizes, instance));
+  for (const manifest::Instance &instance : manifest.instances) {
+    std::vector<std::string> traits;
+    if (instance.launch) {
+      traits = describeLaunch(*instance.launch);
+      traits.push_back(fmt::format("{} bytes of code", sizes[instance.section]));
+    }
+    const manifest::Kernel &kernel = manifest.kernels[instance.kernel];
+    for (const manifest::Fact &fact : instance.facts)
+      if (auto parts = manifest::describe(fact); !parts.empty())
+        traits.push_back(
+            printable(fmt::format("{}: {}", kernel.args[size_t(fact.arg)].name, fmt::join(parts, " and "))));
+    fmt::print("  {}{}{}\n", titleOf(manifest, instance), traits.empty() ? "" : ": ", fmt::join(traits, ", "));
+  }
 }
 
 /// Prints one line for each GPU target.
-void printGpuCode(const ManifestPart &manifest) {
+void printGpuCode(const Manifest &manifest) {
   struct Total {
     size_t instances = 0, spilling = 0;
-    uint64_t bytes = 0, leastRegisters = UINT64_MAX, mostRegisters = 0, shared = 0;
+    uint64_t bytes = 0;
+    uint32_t leastRegisters = UINT32_MAX, mostRegisters = 0, shared = 0;
   };
   auto sizes = sectionSizes(manifest);
   std::map<std::string, Total> byTarget;
-  for (const ManifestPart &instance : manifest["instances"].items()) {
-    ManifestPart launch = instance["launch"];
-    if (!launch.isThere())
+  for (const manifest::Instance &instance : manifest.instances) {
+    if (!instance.launch)
       continue;
-    Total &total = byTarget[instance["target"].text()];
+    const manifest::Launch &launch = *instance.launch;
+    Total &total = byTarget[instance.target];
     ++total.instances;
-    total.spilling += launch["spills"].number() > 0;
-    total.bytes += codeBytes(sizes, instance);
-    total.leastRegisters = std::min(total.leastRegisters, launch["registers"].number());
-    total.mostRegisters = std::max(total.mostRegisters, launch["registers"].number());
-    total.shared = std::max(total.shared, launch["shared"].number());
+    total.spilling += launch.spills > 0;
+    total.bytes += sizes[instance.section];
+    total.leastRegisters = std::min(total.leastRegisters, launch.registers);
+    total.mostRegisters = std::max(total.mostRegisters, launch.registers);
+    total.shared = std::max(total.shared, launch.shared);
   }
   if (!byTarget.empty())
     fmt::print("\nGPU code (--instances lists it)\n");
   for (const auto &[target, total] : byTarget)
     fmt::print(
         "  {:<12} {} instances, {} with spills, {} to {} registers, up to {} bytes of shared memory, {} bytes of {}\n",
-        target, total.instances, total.spilling, total.leastRegisters, total.mostRegisters, total.shared, total.bytes,
-        target.starts_with("compute_") ? "PTX" : "machine code");
+        printable(target), total.instances, total.spilling, total.leastRegisters, total.mostRegisters, total.shared,
+        total.bytes, target.starts_with("compute_") ? "PTX" : "machine code");
+}
+
+/// Returns an assignment such as "T=float32", also for objects and lists.
+std::string assigned(const std::string &name, const ManifestPart &value) {
+  return fmt::format("{}={}", name, value.text("none"));
 }
 
 /// Prints the tuning table, one line per row.
@@ -116,47 +102,50 @@ void printTuning(const Library &library) {
 }
 
 /// How PyTorch treats an op, on one line; the text of its fallback is in --json.
-void printTorchRules(const ManifestPart &rules) {
+void printTorchRules(const manifest::TorchRules &rules) {
   std::vector<std::string> parts;
-  for (const auto &[device, word] : rules["autocast"].members())
-    parts.push_back(fmt::format("autocast on {}: {}", device, word.text()));
-  for (const char *key : {"dimensions", "promotion"})
-    if (rules[key].isThere())
-      parts.push_back(fmt::format("{}: {}", key, rules[key].text()));
-  if (rules["fallback"].isThere())
+  auto add = [&](const char *name, const std::string &word) {
+    if (!word.empty())
+      parts.push_back(fmt::format("{}: {}", name, printable(word)));
+  };
+  add("autocast on cpu", rules.autocast.cpu);
+  add("autocast on cuda", rules.autocast.cuda);
+  add("dimensions", rules.dimensions);
+  add("promotion", rules.promotion);
+  if (!rules.fallback.empty())
     parts.push_back("fallback");
   if (!parts.empty())
     fmt::print("      PyTorch {}\n", fmt::join(parts, ", "));
 }
 
-void printOps(const ManifestPart &manifest) {
+void printOps(const Manifest &manifest) {
   fmt::print("\nops\n");
-  for (const ManifestPart &op : manifest["ops"].items()) {
-    fmt::print("  {}\n", op["schema"].text());
-    if (op["backward"].isThere())
-      fmt::print("      backward {}\n", op["backward"]["op"].text());
-    printTorchRules(op["torch"]);
+  for (const manifest::Op &op : manifest.ops) {
+    fmt::print("  {}\n", printable(op.schema));
+    if (op.backward)
+      fmt::print("      backward {}\n", printable(op.backward->op));
+    if (op.torch)
+      printTorchRules(*op.torch);
   }
 }
 
-void printKernels(const ManifestPart &manifest) {
+void printKernels(const Manifest &manifest) {
   fmt::print("\nkernels\n");
-  std::map<uint64_t, std::map<std::string, int>> byTarget;
-  for (const ManifestPart &instance : manifest["instances"].items())
-    ++byTarget[instance["kernel"].number()][instance["target"].text()];
-  for (size_t i = 0; const ManifestPart &kernel : manifest["kernels"].items()) {
+  std::map<size_t, std::map<std::string, int>> byTarget;
+  for (const manifest::Instance &instance : manifest.instances)
+    ++byTarget[instance.kernel][instance.target];
+  for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     std::string targets;
-    for (const auto &[target, count] : byTarget[i++])
-      targets += fmt::format("  {} x {}", count, target);
-    fmt::print("  {:<24}{}\n", kernel["name"].text(), targets);
+    for (const auto &[target, count] : byTarget[i])
+      targets += fmt::format("  {} x {}", count, printable(target));
+    fmt::print("  {:<24}{}\n", printable(manifest.kernels[i].name), targets);
   }
 }
 
 void printSummary(const std::string &path, const Library &library, bool withInstances) {
-  const json parsed = json::parse(library.manifest(), nullptr, /*allow_exceptions=*/false);
-  const ManifestPart manifest(parsed);
-  fmt::print("{}: format {}.{}, made by kpkg {}\n", compiler::printable(path), manifest["format"]["major"].number(),
-             manifest["format"]["minor"].number(), manifest["producer"]["kpkg"].text());
+  const Manifest manifest = manifestOf(library);
+  fmt::print("{}: format {}.{}, made by kpkg {}\n", printable(path), manifest.format.major, manifest.format.minor,
+             manifest.producer.kpkg.empty() ? "?" : printable(manifest.producer.kpkg));
   printOps(manifest);
   printKernels(manifest);
   printGpuCode(manifest);
@@ -164,10 +153,9 @@ void printSummary(const std::string &path, const Library &library, bool withInst
     printInstances(manifest);
   printTuning(library);
   fmt::print("\nsections\n");
-  for (const ManifestPart &section : manifest["sections"].items())
-    fmt::print("  {:<28} {:<12} {:>10} bytes{}\n", section["name"].text(), section["kind"].text(),
-               section["size"].number(),
-               section["compression"].text() == "none" ? "" : fmt::format(", {} stored", section["stored"].number()));
+  for (const manifest::Section &section : manifest.sections)
+    fmt::print("  {:<28} {:<12} {:>10} bytes{}\n", printable(section.name), printable(section.kind), section.size,
+               section.compression == manifest::Compression::None ? "" : fmt::format(", {} stored", section.stored));
 }
 
 /// Returns the manifest as in the file, with characters escaped that a terminal could interpret. It is the same JSON.

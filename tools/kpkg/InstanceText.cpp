@@ -1,46 +1,38 @@
 // Describes a package's instances in words.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/InstanceText.h"
+#include "compiler/diag/Render.h"
+#include "runtime/manifest/Describe.h"
+#include "runtime/manifest/Read.h"
+#include "runtime/manifest/Write.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace kpkg::command {
 
-std::string assigned(const std::string &name, const ManifestPart &value) {
-  return fmt::format("{}={}", name, value.text("none"));
+using compiler::printable;
+
+manifest::Manifest manifestOf(const Library &library) {
+  return manifest::read<manifest::Manifest>(nlohmann::json::parse(library.manifest()));
 }
 
-std::string titleOf(const ManifestPart &manifest, const ManifestPart &instance) {
-  ManifestPart kernel = manifest["kernels"][size_t(instance["kernel"].number())];
+std::string titleOf(const manifest::Manifest &manifest, const manifest::Instance &instance) {
+  const manifest::Kernel &kernel = manifest.kernels[instance.kernel];
   std::vector<std::string> params;
-  for (size_t i = 0; const ManifestPart &value : instance["params"].items())
-    params.push_back(assigned(kernel["params"][i++]["name"].text(), value));
-  return fmt::format("{}[{}] {} {}", kernel["name"].text(), fmt::join(params, ", "), instance["variant"].text(""),
-                     instance["target"].text());
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const manifest::Value &value = instance.paramValues[i];
+    const auto *text = std::get_if<std::string>(&value);
+    params.push_back(fmt::format("{}={}", kernel.params[i].name, text ? *text : manifest::toJson(value).dump()));
+  }
+  return printable(
+      fmt::format("{}[{}] {} {}", kernel.name, fmt::join(params, ", "), instance.variant, instance.target));
 }
 
-std::vector<std::string> describeLaunch(const ManifestPart &launch) {
-  std::vector<std::string> traits;
-  auto add = [&](const char *key, const char *format) {
-    if (uint64_t number = launch[key].number(); number > 1)
-      traits.push_back(fmt::format(fmt::runtime(format), number));
-  };
-  add("threads", "{} threads");
-  add("registers", "{} registers");
-  uint64_t spills = launch["spills"].number();
-  traits.push_back(spills ? fmt::format("{} bytes of spills", spills) : std::string("no spills"));
-  add("shared", "{} bytes of shared memory");
-  add("blocks", "{} blocks in each CTA");
-  add("cluster", "clusters of {} CTAs");
-  if (uint64_t occupancy = launch["occupancy"].number())
-    traits.push_back(fmt::format("{} CTAs on each multiprocessor", occupancy));
-  if (launch["overlaps"].isTrue())
-    traits.push_back("overlaps the kernel before it");
-  if (launch["counters"].number())
-    traits.push_back("takes tiles from a counter");
-  for (const ManifestPart &hint : launch["dropped"].items())
-    traits.push_back("without " + hint["hint"].text());
-  return traits;
+std::vector<std::string> describeLaunch(const manifest::Launch &launch) {
+  std::vector<std::string> parts = manifest::describe(launch);
+  for (std::string &part : parts)
+    part = printable(part);
+  return parts;
 }
 
 } // namespace kpkg::command

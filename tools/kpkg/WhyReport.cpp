@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/kpkg/WhyReport.h"
 #include "compiler/diag/NearestName.h"
+#include "compiler/diag/Render.h"
 #include "compiler/driver/DroppedHints.h"
 #include "tools/kpkg/InstanceText.h"
+#include "tools/kpkg/ManifestPart.h"
 #include "tools/kpkg/Report.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -17,6 +19,7 @@ namespace kpkg::command {
 
 namespace {
 
+using compiler::printable;
 using nlohmann::json;
 
 /// The sections with remarks, by target. Parts of another form read as nothing.
@@ -25,11 +28,11 @@ public:
   explicit Remarks(const Library &library) : library(library) {}
 
   /// Returns the remarks on an instance, or nothing if the package has none for its target.
-  std::optional<std::vector<ManifestPart>> of(const ManifestPart &instance) {
-    const std::optional<json> &section = sectionFor(instance["target"].text());
+  std::optional<std::vector<ManifestPart>> of(const manifest::Instance &instance) {
+    const std::optional<json> &section = sectionFor(instance.target);
     if (!section)
       return std::nullopt;
-    ManifestPart parts(*section), number = parts["instances"][instance["section"].text().c_str()];
+    ManifestPart parts(*section), number = parts["instances"][instance.section.c_str()];
     std::vector<ManifestPart> remarks;
     if (number.isThere())
       for (const ManifestPart &remark : parts["lists"][size_t(number.number())].items())
@@ -58,14 +61,14 @@ std::pair<std::string, long> orderOf(const std::string &place) {
 }
 
 /// Returns the lines on launches and hints, then those of each line of the source.
-std::string textOf(const ManifestPart &launch, const std::vector<ManifestPart> &remarks) {
+std::string textOf(const manifest::Launch &launch, const std::vector<ManifestPart> &remarks) {
   std::string text;
-  if (!launch["refused"].items().empty() || !launch["dropped"].items().empty())
+  if (!launch.refused.empty() || !launch.dropped.empty())
     text += "  launch\n";
-  for (const ManifestPart &refused : launch["refused"].items())
-    text += fmt::format("    refused      {}: {}\n", refused["launch"].text(), refused["why"].text());
-  for (const ManifestPart &hint : launch["dropped"].items())
-    text += fmt::format("    not applied  @schedule({}): {}\n", hint["hint"].text(), hint["why"].text());
+  for (const manifest::RefusedLaunch &refused : launch.refused)
+    text += fmt::format("    refused      {}: {}\n", printable(refused.launch), printable(refused.why));
+  for (const manifest::DroppedHint &hint : launch.dropped)
+    text += fmt::format("    not applied  @schedule({}): {}\n", printable(hint.hint), printable(hint.why));
   std::map<std::pair<std::string, long>, std::pair<std::string, std::string>> places; // lines applied, and not applied
   for (const ManifestPart &remark : remarks) {
     auto &[applied, refused] = places[orderOf(remark[size_t(0)].text())];
@@ -84,10 +87,10 @@ ExitCode refuse(const std::string &why) {
   return InputRefused;
 }
 
-ExitCode refuseName(const ManifestPart &manifest, const std::string &package, const std::string &kernel) {
+ExitCode refuseName(const manifest::Manifest &manifest, const std::string &package, const std::string &kernel) {
   std::vector<std::string> names;
-  for (const ManifestPart &known : manifest["kernels"].items())
-    names.push_back(known["name"].text());
+  for (const manifest::Kernel &known : manifest.kernels)
+    names.push_back(printable(known.name));
   std::string nearest = compiler::nearestName(kernel, names);
   return refuse(fmt::format("{} has no kernel '{}', but {}{}", printableLines(package), printableLines(kernel),
                             fmt::join(names, ", "),
@@ -95,15 +98,14 @@ ExitCode refuseName(const ManifestPart &manifest, const std::string &package, co
 }
 
 /// Returns the kernel's GPU instances that the options ask for.
-std::vector<ManifestPart> askedInstances(const ManifestPart &manifest, const WhyOptions &options) {
-  std::vector<ManifestPart> instances;
-  for (const ManifestPart &instance : manifest["instances"].items())
-    if (instance["launch"].isThere() &&
-        manifest["kernels"][size_t(instance["kernel"].number())]["name"].text() == options.kernel)
-      instances.push_back(instance);
-  auto isForVectors = [](const ManifestPart &instance) { return compiler::isForVectors(instance["variant"].text("")); };
+std::vector<const manifest::Instance *> askedInstances(const manifest::Manifest &manifest, const WhyOptions &options) {
+  std::vector<const manifest::Instance *> instances;
+  for (const manifest::Instance &instance : manifest.instances)
+    if (instance.launch && manifest.kernels[instance.kernel].name == options.kernel)
+      instances.push_back(&instance);
+  auto isForVectors = [](const manifest::Instance *instance) { return compiler::isForVectors(instance->variant); };
   if (!options.allVariants && std::any_of(instances.begin(), instances.end(), isForVectors))
-    std::erase_if(instances, [&](const ManifestPart &instance) { return !isForVectors(instance); });
+    std::erase_if(instances, [&](const manifest::Instance *instance) { return !isForVectors(instance); });
   return instances;
 }
 
@@ -118,31 +120,29 @@ CLI::Option *addWhyOptions(CLI::App &command, WhyOptions &options) {
 }
 
 ExitCode printWhy(const Library &library, const std::string &package, const WhyOptions &options) {
-  const json parsed = json::parse(library.manifest(), nullptr, /*allow_exceptions=*/false);
-  const ManifestPart manifest(parsed);
-  std::vector<ManifestPart> kernels = manifest["kernels"].items();
-  if (std::none_of(kernels.begin(), kernels.end(),
-                   [&](const ManifestPart &kernel) { return kernel["name"].text() == options.kernel; }))
+  const manifest::Manifest manifest = manifestOf(library);
+  if (std::none_of(manifest.kernels.begin(), manifest.kernels.end(),
+                   [&](const manifest::Kernel &kernel) { return kernel.name == options.kernel; }))
     return refuseName(manifest, package, options.kernel);
-  std::vector<ManifestPart> instances = askedInstances(manifest, options);
+  std::vector<const manifest::Instance *> instances = askedInstances(manifest, options);
   if (instances.empty())
     return refuse(fmt::format("{} has no GPU code of kernel '{}', which --why tells about; build it with a target such "
                               "as --target sm_90a",
                               printableLines(package), options.kernel));
   Remarks remarks(library);
   std::vector<std::pair<std::string, std::vector<std::string>>> reports; // a text, and the lines of its instances
-  for (const ManifestPart &instance : instances) {
-    auto found = remarks.of(instance);
+  for (const manifest::Instance *instance : instances) {
+    auto found = remarks.of(*instance);
     if (!found)
       return refuse(fmt::format("{} has no remarks of the compiler for {}: they were stripped, or an older kpkg built "
                                 "it; build it again",
-                                printableLines(package), instance["target"].text()));
-    std::string text = textOf(instance["launch"], *found);
+                                printableLines(package), printable(instance->target)));
+    std::string text = textOf(*instance->launch, *found);
     auto known = std::find_if(reports.begin(), reports.end(), [&](const auto &one) { return one.first == text; });
     if (known == reports.end())
       known = reports.insert(reports.end(), {text, {}});
     known->second.push_back(
-        fmt::format("{}: {}", titleOf(manifest, instance), fmt::join(describeLaunch(instance["launch"]), ", ")));
+        fmt::format("{}: {}", titleOf(manifest, *instance), fmt::join(describeLaunch(*instance->launch), ", ")));
   }
   for (size_t i = 0; i < reports.size(); ++i)
     fmt::print("{}{}\n{}", i == 0 ? "" : "\n", fmt::join(reports[i].second, "\n"), reports[i].first);

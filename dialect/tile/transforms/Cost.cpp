@@ -229,7 +229,7 @@ private:
   }
 
   /// Adds `each` per element of a tile of shape `shape`, for all iterations.
-  void add(SmallVector<CostTerm> &terms, const CostTerm &trips, ArrayRef<int64_t> shape, const Places &places,
+  void add(std::vector<CostTerm> &terms, const CostTerm &trips, ArrayRef<int64_t> shape, const Places &places,
            double each) {
     CostTerm term = trips;
     term.count *= each;
@@ -242,7 +242,7 @@ private:
         continue;
       }
       // Iterating over all tiles of a dimension covers it once, whichever argument the count comes from.
-      auto *tiles = llvm::find_if(term.factors, [&](const CostFactor &factor) {
+      auto tiles = llvm::find_if(term.factors, [&](const CostFactor &factor) {
         return factor.kind == CostFactor::Kind::Tiles && factor.size == size &&
                (Place{factor.argument, factor.dimension} == *place || !usesPlace(term, *place));
       });
@@ -343,7 +343,7 @@ private:
 } // namespace
 
 std::optional<Cost> estimateCost(KernelOp kernel) { return Estimator(kernel, Scope::Launch).result(); }
-std::optional<SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel) {
+std::optional<std::vector<CostTerm>> estimateTileFlops(KernelOp kernel) {
   std::optional<Cost> cost = Estimator(kernel, Scope::Tile).result();
   return cost ? std::optional(cost->flops) : std::nullopt;
 }

@@ -2,42 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/transforms/TripCount.h"
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <optional>
 #include <string>
 
 namespace kpkg::tile {
 
-/// A factor of a term. A launch determines its value, by the shapes and values of the arguments and by the grid.
-struct CostFactor {
-  enum class Kind {
-    Blocks,  ///< The number of blocks of the grid.
-    Extent,  ///< shape[dimension] of view argument `argument`.
-    Tiles,   ///< ceildiv(Extent, size).
-    Clipped, ///< min(Extent, size).
-    Share,   ///< 1 / Extent: the share of each of that many tiles.
-    Count,   ///< The value of `steps`, at least 0.
-  };
-  Kind kind = Kind::Blocks;
-  unsigned argument = 0;
-  unsigned dimension = 0;
-  int64_t size = 0;
-  TripCount steps = {};
-  bool operator==(const CostFactor &) const = default;
-};
-
-/// `count` times the product of `factors`.
-struct CostTerm {
-  double count = 1;
-  llvm::SmallVector<CostFactor, 2> factors;
-};
+using manifest::CostFactor;
+using manifest::CostTerm;
 
 /// Sums of terms over the whole launch. This is an estimate: elements outside a view do not count, operands that stay
 /// on chip count once, and branches count as taken.
 struct Cost {
-  llvm::SmallVector<CostTerm>
-      flops; ///< A multiply-add of a dot counts as two operations, any other operation on an element as one.
-  llvm::SmallVector<CostTerm> bytes; ///< Read from and written to memory.
+  /// A multiply-add of a dot counts as two operations, any other operation on an element as one.
+  std::vector<CostTerm> flops;
+  std::vector<CostTerm> bytes; ///< Read from and written to memory.
 };
 
 /// Returns the number of iterations of a persistent kernel's loop over tiles. Returns nothing unless the kernel has
@@ -52,7 +31,7 @@ std::optional<Cost> estimateCost(KernelOp kernel);
 
 /// Returns the floating-point operations of one output tile or block. They include elements outside the views, which
 /// the tile computes too. Returns nothing when a trip count is no formula of shapes, of Int arguments and of the grid.
-std::optional<llvm::SmallVector<CostTerm>> estimateTileFlops(KernelOp kernel);
+std::optional<std::vector<CostTerm>> estimateTileFlops(KernelOp kernel);
 
 /// Returns where and why such an estimate fails, or an empty text where it does not. For example: "softmax.k:12:5: a
 /// loop whose number of iterations is no formula of shapes and of Int arguments".

@@ -2,31 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
+#include "runtime/manifest/Records.h"
 #include <optional>
 #include <vector>
 
 namespace kpkg::tile {
 
-/// One step in reverse Polish notation. It pushes a number, or replaces the two topmost numbers by the result of an
-/// operation.
-struct TripCountStep {
-  enum class Kind {
-    Constant, ///< `number`.
-    Extent,   ///< shape[dimension] of view argument `number`.
-    Value,    ///< Int argument `number`.
-    Grid,     ///< Blocks of the grid along axis `number`.
-    Add,
-    Multiply,
-    FloorDivide, ///< By a positive number.
-    CeilDivide,  ///< By a positive number.
-    Min,
-    Max,
-  };
-  Kind kind = Kind::Constant;
-  int64_t number = 0;
-  unsigned dimension = 0;
-  bool operator==(const TripCountStep &) const = default;
-};
+using manifest::TripCountStep;
 using TripCount = std::vector<TripCountStep>;
 
 /// Returns the numbers of a view argument and its dimension, if a value is that extent.

@@ -128,6 +128,13 @@ TEST(Reader, AcceptsLaterMinorVersions) {
   EXPECT_EQ(openValid(bytes).minor(), 3);
 }
 
+TEST(Reader, AcceptsRequirementsThatItKnows) {
+  std::string valid = validPackage();
+  nlohmann::json manifest = manifestOf(valid);
+  manifest["requires"] = {"launch.counters", "op.torch", "manifest.requires"};
+  openValid(assemble(manifest.dump(), dataOf(valid)));
+}
+
 TEST(Reader, FindsDamageInSections) {
   std::string bytes = validPackage();
   bytes.back() ^= 1;

@@ -52,13 +52,17 @@ std::string assemble(const std::string &manifest, const std::string &data) {
 /// Adds packages with one error in an entry of `sections`.
 static void
 addMalformedSections(const std::function<void(std::string, std::string, std::function<void(json &)>)> &section) {
-  section("name-control", "has no proper `name`", [](json &entry) { entry["name"] = "a\nb"; });
-  section("name-long", "has no proper `name`", [](json &entry) { entry["name"] = std::string(600, 'n'); });
+  section("name-control", "section 1 has a name or kind that is empty", [](json &entry) { entry["name"] = "a\nb"; });
+  section("name-long", "expected a text of at most 512 bytes",
+          [](json &entry) { entry["name"] = std::string(600, 'n'); });
   for (const char *field : {"kind", "offset", "size", "stored", "compression", "sha256", "required"})
-    section(std::string("lacks-") + field, "lacks one of", [&](json &entry) { entry.erase(field); });
-  section("size-negative", "lacks one of", [](json &entry) { entry["size"] = -1; });
-  section("size-float", "lacks one of", [](json &entry) { entry["size"] = 1.5; });
-  section("size-limit", "larger than the limit", [](json &entry) { entry["size"] = uint64_t(1) << 40; });
+    section(std::string("lacks-") + field, std::string("sections[1] has no `") + field + "`",
+            [&](json &entry) { entry.erase(field); });
+  section("size-negative", "sections[1].size is -1, expected an integer from 0 to 2147483648",
+          [](json &entry) { entry["size"] = -1; });
+  section("size-float", "sections[1].size is 1.5, expected an integer", [](json &entry) { entry["size"] = 1.5; });
+  section("size-limit", "expected an integer from 0 to 2147483648",
+          [](json &entry) { entry["size"] = uint64_t(1) << 40; });
   section("size-of-plan", "has 16777217 bytes, the limit of its kind 'plan' is 16777216", [](json &entry) {
     entry["kind"] = "plan";
     entry["size"] = (16 << 20) + 1;
@@ -70,12 +74,14 @@ addMalformedSections(const std::function<void(std::string, std::string, std::fun
     entry["kind"] = "signature";
     entry["size"] = 96;
   });
-  section("stored-overflow", "larger than the limit", [](json &entry) { entry["stored"] = ~uint64_t(0); });
+  section("stored-overflow", "sections[1].stored is 18446744073709551615, expected",
+          [](json &entry) { entry["stored"] = ~uint64_t(0); });
   section("stored-past-end", "ends within section", [](json &entry) { entry["stored"] = 100000; });
   section("stored-differs", "`stored` differs from `size`", [](json &entry) { entry["compression"] = "none"; });
   section("digest-short", "`sha256` is not 64", [](json &entry) { entry["sha256"] = "00"; });
   section("digest-case", "`sha256` is not 64", [](json &entry) { entry["sha256"] = std::string(64, 'A'); });
-  section("compression-unknown", "compression 'lzma' is not known", [](json &entry) { entry["compression"] = "lzma"; });
+  section("compression-unknown", "sections[1].compression is \"lzma\", expected one of none, zstd",
+          [](json &entry) { entry["compression"] = "lzma"; });
   section("required-unknown-kind", "of kind 'fpga', which this runtime does not know", [](json &entry) {
     entry["kind"] = "fpga";
     entry["required"] = true;
@@ -109,7 +115,7 @@ std::vector<Malformed> malformedPackages() {
   file("short-header", "at least 64", [](std::string &bytes) { bytes.resize(63); });
   file("wrong-magic", "wrong magic", [](std::string &bytes) { bytes[1] = 'k'; });
   file("text-mode-copy", "wrong magic", [](std::string &bytes) { bytes.erase(5, 1); });
-  file("newer-major", "its format version is 2.1, this runtime reads 1.x; update kpkg",
+  file("newer-major", "its format version is 2.2, this runtime reads 1.x; update kpkg",
        [](std::string &bytes) { bytes[8] = 2; });
   file("older-major", "rebuild the package", [](std::string &bytes) { bytes[8] = 0; });
   file("reserved-bytes", "reserved bytes", [](std::string &bytes) { bytes[13] = 1; });
@@ -140,12 +146,25 @@ std::vector<Malformed> malformedPackages() {
   text("no-format", "`format` is not the header's version", R"({"sections":[]})");
   text("format-of-floats", "`format` is not the header's version",
        R"({"format":{"major":1.0,"minor":0},"sections":[]})");
-  text("no-sections", "no list `sections`",
+  text("no-sections", "the manifest has no `sections`",
        R"({"format":{"major":1,"minor":)" + std::to_string(format::minorVersion) + "}}");
-  manifest("sections-no-list", "no list `sections`", [](json &value) { value["sections"] = 3; });
-  manifest("section-no-object", "has no proper `name`", [](json &value) { value["sections"][0] = "x"; });
+  manifest("sections-no-list", "sections is 3, expected a list of at most 65536 items",
+           [](json &value) { value["sections"] = 3; });
+  manifest("section-no-object", "sections[0] is \"x\", expected an object",
+           [](json &value) { value["sections"][0] = "x"; });
   manifest("section-twice", "section 'docs/a' is listed twice",
            [](json &value) { value["sections"][1]["name"] = "docs/a"; });
+
+  manifest(
+      "requires-unknown-field",
+      "it is of format version 1.2 and requires `launch.sparse`, which this runtime of 1.2 does not know; update kpkg",
+      [](json &value) { value["requires"] = {"launch.threads", "launch.sparse"}; });
+  manifest("requires-unknown-record", "requires `threads`, which",
+           [](json &value) { value["requires"] = {"threads"}; });
+  manifest("requires-no-list", "requires is \"launch\", expected a list of at most 4096 items",
+           [](json &value) { value["requires"] = "launch"; });
+  manifest("requires-no-text", "requires[0] is 1, expected a text of at most 4096 bytes",
+           [](json &value) { value["requires"] = {1}; });
 
   addMalformedSections(section);
   return all;

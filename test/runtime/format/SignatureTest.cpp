@@ -194,7 +194,7 @@ TEST(Signature, IsNotGivenToLaterVersions) {
   std::string bytes = assemble(manifest.dump(), dataOf(validPackage()));
   bytes[10] = 3;
   EXPECT_THAT(format::withSignature(openValid(bytes), key).error().message,
-              HasSubstr("is of format version 1.3, this kpkg writes 1.1; update kpkg"));
+              HasSubstr("is of format version 1.3, this kpkg writes 1.2; update kpkg"));
 }
 
 TEST(KeyFiles, AreWrittenOnce) {

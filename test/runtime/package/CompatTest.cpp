@@ -18,9 +18,12 @@ static bool runs(const std::string &target) {
   return false;
 }
 
-/// Written by test/runtime/package/WriteSample.cpp of kpkg 0.1.0, with code for x86-64-v3.
-TEST(Compat, Sample1_0) {
-  auto library = Library::open(KPKG_TEST_COMPAT "/sample-1.0.kpkg");
+class Compat : public testing::TestWithParam<const char *> {};
+
+/// The files are of test/runtime/package/WriteSample.cpp at that version, with code for x86-64-v3. From 1.1 on,
+/// `test::scale` says how PyTorch treats it; from 1.2 on, the file requires fields that its readers know.
+TEST_P(Compat, SamplesOpenAndRun) {
+  auto library = Library::open(std::string(KPKG_TEST_COMPAT "/") + GetParam());
   ASSERT_TRUE(library) << library.error().message;
   Status verified = library->verify();
   ASSERT_TRUE(verified) << verified.error().message;
@@ -35,12 +38,15 @@ TEST(Compat, Sample1_0) {
   EXPECT_THAT(std::vector<float>(y.as<float>(), y.as<float>() + 6), ElementsAre(0, 6, 2, 8, 4, 10));
   Tensor numbers = std::move(library->op("test::number").value().call({}, {}, {{"n", 20}}).value().front());
   EXPECT_EQ(numbers.as<int64_t>()[19], 2);
+  if (std::string(GetParam()) != "sample-1.0.kpkg")
+    EXPECT_STREQ(scale.info().torch, R"({"autocast":{"cpu":"promote"},"fallback":"x * alpha"})");
 }
+INSTANTIATE_TEST_SUITE_P(Versions, Compat, testing::Values("sample-1.0.kpkg", "sample-1.1.kpkg", "sample-1.2.kpkg"));
 
-TEST(Compat, EveryFileHasATest) {
+TEST(CompatFiles, EachHasATest) {
   std::vector<std::string> files;
   for (const auto &entry : std::filesystem::directory_iterator(KPKG_TEST_COMPAT))
     files.push_back(entry.path().filename().string());
   std::sort(files.begin(), files.end());
-  EXPECT_THAT(files, ElementsAre("sample-1.0.kpkg"));
+  EXPECT_THAT(files, ElementsAre("sample-1.0.kpkg", "sample-1.1.kpkg", "sample-1.2.kpkg"));
 }

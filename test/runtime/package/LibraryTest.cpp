@@ -25,21 +25,29 @@ TEST(Library, RefusesManifestsThatDoNotFitTogether) {
   };
   const Case cases[] = {
       {"kernels[0] has no `name`", [](json &m) { m["kernels"][0].erase("name"); }},
+      {"kernels[0].args[0] has no `rank`", [](json &m) { m["kernels"][0]["args"][0].erase("rank"); }},
+      {"kernels is 3, expected a list of at most 65536 items", [](json &m) { m["kernels"] = 3; }},
+      {"producer is \"kpkg\", expected an object", [](json &m) { m["producer"] = "kpkg"; }},
+      {"instances[0] has no `symbol`", [](json &m) { m["instances"][0]["symbol"] = nullptr; }},
       {"kernel 'complain' is listed twice", [](json &m) { m["kernels"][1]["name"] = "complain"; }},
-      {"has the unknown kind 'pointer'", [](json &m) { m["kernels"][0]["args"][0]["kind"] = "pointer"; }},
+      {"kernels[0].args[0].kind is \"pointer\", expected one of view, scalar",
+       [](json &m) { m["kernels"][0]["args"][0]["kind"] = "pointer"; }},
       {"has the unknown dtype 'float31'", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "float31"; }},
       {"does not say the dtype of scalar 'alpha'", [](json &m) { m["kernels"][0]["args"][2]["dtype"] = ""; }},
       {"has 1 dtypes, its kernel 3 arguments", [](json &m) { m["instances"][0]["dtypes"] = {"float32"}; }},
       {"as dtype, which is none", [](json &m) { m["kernels"][0]["args"][0]["dtype"] = "COLS"; }},
-      {"`rank` is no integer from 0 to 16", [](json &m) { m["kernels"][0]["args"][0]["rank"] = 17; }},
-      {"instances[0] `kernel` is no integer from 0 to 3", [](json &m) { m["instances"][0]["kernel"] = 4; }},
+      {"kernels[0].args[0].rank is 17, expected an integer from 0 to 16",
+       [](json &m) { m["kernels"][0]["args"][0]["rank"] = 17; }},
+      {"instances[0].kernel is 4, but there are 4 kernels", [](json &m) { m["instances"][0]["kernel"] = 4; }},
       {"has 1 params, its kernel 2", [](json &m) { m["instances"][0]["params"] = {"float32"}; }},
       {"names functions, but its kind is not 'string'",
        [](json &m) { m["kernels"][0]["params"][1]["function"] = true; }},
       {"a parameter of the wrong kind", [](json &m) { m["instances"][0]["params"][1] = "64"; }},
-      {"`unit` is no integer from 0 to 1", [](json &m) { m["instances"][1]["facts"][0]["unit"] = 2; }},
-      {"`scratch` is no integer", [](json &m) { m["instances"][0]["scratch"] = -1; }},
-      {"has the unknown factor 'cubes'", [](json &m) { m["instances"][1]["flops"][0]["factors"][0][0] = "cubes"; }},
+      {"has `unit` 2 for a view of rank 2", [](json &m) { m["instances"][1]["facts"][0]["unit"] = 2; }},
+      {"instances[0].scratch is -1, expected an integer from 0 to 1073741824",
+       [](json &m) { m["instances"][0]["scratch"] = -1; }},
+      {"instances[1].flops[0].factors[0][0] is \"cubes\", expected one of blocks, dim, tiles, clip, share, count",
+       [](json &m) { m["instances"][1]["flops"][0]["factors"][0][0] = "cubes"; }},
       {"a factor of no view's dimension", [](json &m) { m["instances"][1]["flops"][0]["factors"][0][2] = 2; }},
       {"said to be in section 'host/none', which is missing",
        [](json &m) { m["instances"][0]["section"] = "host/none"; }},
@@ -133,12 +141,12 @@ TEST(Library, RefusesNamesThatPyTorchOrPythonDoNotTake) {
       {"two arguments 'alpha'", [](json &op) { op["arguments"][0]["name"] = "alpha"; }},
       {"'alpha', which is no tensor", [](json &op) { op["arguments"][1]["mut"] = true; }},
       {"is its own reference", [](json &op) { op["reference"] = "test::scale"; }},
-      {"has 300 arguments",
+      {"ops[0].arguments is [{",
        [](json &op) {
          for (int i = 2; i < 300; ++i)
            op["arguments"].push_back({{"name", "i" + std::to_string(i)}, {"type", "int"}});
        }},
-      {"and 65 results", [](json &op) { op["results"] = std::vector<std::string>(65, "Tensor"); }},
+      {"expected a list of at most 64 items", [](json &op) { op["results"] = std::vector<std::string>(65, "Tensor"); }},
       {"quotes, backslashes",
        [](json &op) {
          op["arguments"][1]["type"] = "str";
@@ -172,12 +180,12 @@ TEST(Library, RefusesBackwardsThatDoNotFitTheirOps) {
   auto pair = [](const char *source, int64_t index) { return json::array({source, index}); };
   const json gradient = pair("gradient", 0);
   const Case cases[] = {
-      {"no object with `op` and `arguments`", 0, "test::scale_transposed"},
-      {"no object with `op` and `arguments`", 0, {{"op", "test::scale_transposed"}}},
-      {"no pair of a name and a number", 0, backward("test::scale_transposed", {pair("gradient", -1)})},
-      {"no pair of a name and a number", 0, backward("test::scale_transposed", {json::array({"gradient"})})},
-      {"no pair of a name and a number", 0, backward("test::scale_transposed", {json::array({"gradient", 0.5})})},
-      {"of the unknown kind 'input'", 0, backward("test::scale_transposed", {pair("input", 0)})},
+      {"ops[0].backward is \"test::scale_transposed\", expected an object", 0, "test::scale_transposed"},
+      {"ops[0].backward has no `arguments`", 0, {{"op", "test::scale_transposed"}}},
+      {"arguments[0][1] is -1, expected an integer", 0, backward("test::scale_transposed", {pair("gradient", -1)})},
+      {"expected a list of a name and 1 numbers", 0, backward("test::scale_transposed", {json::array({"gradient"})})},
+      {"is 0.5, expected an integer", 0, backward("test::scale_transposed", {json::array({"gradient", 0.5})})},
+      {"is \"input\", expected one of gradient, result,", 0, backward("test::scale_transposed", {pair("input", 0)})},
       {"which is no op of the package", 0, backward("test::scale_grad", {gradient})},
       {"which has one itself", 0, backward("test::scale", {gradient, pair("argument", 1)})},
       {"writes to its arguments", 0, backward("test::scale_", {gradient, pair("argument", 1)})},
@@ -213,12 +221,12 @@ TEST(Library, SaysHowPyTorchTreatsAnOp) {
   EXPECT_EQ(json::parse(library.op("scale").value().info().torch), rules);
   EXPECT_STREQ(library.op("number").value().info().torch, "");
   for (const auto &[message, wrong] : std::initializer_list<std::pair<const char *, json>>{
-           {"torch is no object", "lower"},
-           {"torch autocast is no object", {{"autocast", "lower"}}},
-           {"`cuda` is no string", {{"autocast", {{"cuda", 1}}}}},
-           {"`promotion` is no string", {{"promotion", true}}},
-           {"has more than 256 bytes in `dimensions`", {{"dimensions", std::string(257, 'x')}}},
-           {"has more than 65536 bytes in `fallback`", {{"fallback", std::string(65537, 'x')}}}}) {
+           {"ops[0].torch is \"lower\", expected an object", "lower"},
+           {"ops[0].torch.autocast is \"lower\", expected an object", {{"autocast", "lower"}}},
+           {"autocast.cuda is 1, expected a text", {{"autocast", {{"cuda", 1}}}}},
+           {"torch.promotion is true, expected a text", {{"promotion", true}}},
+           {"expected a text of at most 256 bytes", {{"dimensions", std::string(257, 'x')}}},
+           {"expected a text of at most 65536 bytes", {{"fallback", std::string(65537, 'x')}}}}) {
     auto refused = opened(wrong);
     ASSERT_FALSE(refused) << message;
     EXPECT_THAT(refused.error().message, HasSubstr(message));

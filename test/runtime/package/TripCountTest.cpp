@@ -1,6 +1,7 @@
 // Tests computed factors of cost formulas: their values, and refused ones.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/TripCount.h"
+#include "runtime/manifest/Read.h"
 #include "runtime/package/Tables.h"
 
 #include <gtest/gtest.h>
@@ -29,15 +30,21 @@ plan::LaunchStep launch() {
 Kernel kernel() {
   Kernel kernel;
   kernel.args.resize(3);
-  kernel.args[0].isView = true;
   kernel.args[0].rank = 2;
+  kernel.args[1].kind = kernel.args[2].kind = kpkg::manifest::ArgumentKind::Scalar;
   return kernel;
 }
 
 std::vector<TripCountStep> read(const char *steps, std::string *refusal = nullptr) {
+  json term = {{"count", 1}, {"factors", json::array({json::parse(steps)})}};
+  std::vector<TripCountStep> result;
   std::string why;
-  auto result = readTripCount(json::parse(steps), kernel(), why);
-  EXPECT_EQ(result.empty(), !why.empty());
+  try {
+    result = kpkg::manifest::read<CostTerm>(term).factors[0].steps;
+    why = checkTripCount(result, kernel());
+  } catch (const kpkg::manifest::Refusal &malformed) {
+    why = malformed.why;
+  }
   if (refusal)
     *refusal = why;
   else
@@ -73,16 +80,19 @@ TEST(TripCount, NumbersThatAreNotPartOfTheSignatureAreNotKnown) {
 }
 
 TEST(TripCount, OthersAreRefused) {
-  EXPECT_EQ(refusal(R"(["count"])"), "has a count of no steps, or of more than 64");
-  EXPECT_EQ(refusal(R"(["count", "+"])"), "has a count whose step \"+\" finds too few or too many numbers");
+  EXPECT_EQ(refusal(R"(["count"])"), "factors[0] is [\"count\"], expected a count of 1 to 64 steps");
+  EXPECT_EQ(refusal(R"(["count", "+"])"), "has a count whose step 1 finds too few or too many numbers");
   EXPECT_EQ(refusal(R"(["count", 1, 2])"), "has a count that leaves 2 numbers");
-  for (const char *step : {R"(["dim", 0, 2])", R"(["dim", 1, 0])", R"(["dim", 0])", R"(["dim", 9, 0])",
-                           R"(["value", 0])", R"(["value", 3])", R"(["value", -1])", R"(["grid", 3])",
-                           R"(["shape", 0, 0])", R"("-")", "1.5", "null", "[]", "{}"})
+  for (const char *step : {R"(["dim", 0, 2])", R"(["dim", 1, 0])", R"(["dim", 9, 0])", R"(["value", 0])",
+                           R"(["value", 3])", R"(["grid", 3])", R"(["dim", 4294967296, 0])"})
     EXPECT_EQ(refusal(("[\"count\", " + std::string(step) + "]").c_str()),
-              "has a count with the step " + json::parse(step).dump() + ", which is none");
+              "has a count whose step 1 is no number of a launch")
+        << step;
+  for (const char *step : {R"(["dim", 0])", R"(["value", -1])", R"(["shape", 0, 0])", R"("-")", R"("dim")", "1.5",
+                           "null", "[]", "{}", "9223372036854775808"})
+    EXPECT_TRUE(refusal(("[\"count\", " + std::string(step) + "]").c_str()).starts_with("factors[0][1]")) << step;
   json many = json::array({"count"});
   for (int i = 0; i < 33; ++i)
     many.push_back(1);
-  EXPECT_EQ(refusal(many.dump().c_str()), "has a count whose step 1 finds too few or too many numbers");
+  EXPECT_EQ(refusal(many.dump().c_str()), "has a count whose step 33 finds too few or too many numbers");
 }

@@ -38,7 +38,7 @@ json alternative(const char *type, int rows, int columns, const std::string &tar
             {"bytes_per_cycle", 16}}}};
 }
 
-json manifest() {
+json tunedManifest() {
   std::string target = test::runnableTarget();
   json params = {{{"name", "T"}, {"kind", "dtype"}},
                  {{"name", "BM"}, {"kind", "int"}, {"tuned", true}},
@@ -53,7 +53,7 @@ json manifest() {
             alternative("float64", 64, 64, target)}}};
 }
 
-std::shared_ptr<Tables> tables(const json &text = manifest()) {
+std::shared_ptr<Tables> tables(const json &text = tunedManifest()) {
   auto read = readTables(json::parse(text.dump())); // numbers have the types that a reader gives them
   EXPECT_TRUE(read) << read.error().message;
   return *read;
@@ -117,7 +117,7 @@ std::string refusal(const json &rows) {
 } // namespace
 
 TEST(CostModel, TilesSideBySideHideWaiting) {
-  json text = manifest();
+  json text = tunedManifest();
   text["instances"][0]["work"]["resident"] = 4;
   text["instances"][0]["work"]["flops_per_cycle_alone"] = 8;
   auto read = tables(text);
@@ -137,12 +137,11 @@ TEST(CostModel, CountsLinesOfCopies) {
   Instance instance = read->instances[0];
   instance.bytes = instance.work->flops;
   instance.work->bytesPerCycle = 1; // operand bandwidth decides
-  instance.launch = LaunchShape{.threads = 128, .tensorMaps = {}};
+  instance.launch = LaunchShape{.threads = 128};
   auto cycles = [&](int64_t stride, uint32_t sharedBy) {
     plan::LaunchStep launch = launchOf(64);
     launch.args[0].view.strides[0] = stride;
-    instance.launch->tensorMaps = {
-        TensorMap{.arg = 0, .unit = 1, .copies = 2, .sharedBy = sharedBy, .box = {64, 32}, .window = {}}};
+    instance.launch->tensorMaps = {TensorMap{.arg = 0, .box = {64, 32}, .unit = 1, .copies = 2, .sharedBy = sharedBy}};
     return estimateTime(instance, launch, 1)->cyclesPerRound - 2000;
   };
   double aligned = cycles(64, 1);
@@ -151,7 +150,7 @@ TEST(CostModel, CountsLinesOfCopies) {
 }
 
 TEST(CostModel, SharesDivide) {
-  json text = manifest();
+  json text = tunedManifest();
   text["instances"][0]["flops"] = {term(6, {{"dim", 0, 0}, {"share", 0, 1}})};
   auto read = tables(text);
   EXPECT_EQ(estimateCost(read->instances[0], launchOf(100)).flops, 6);
@@ -195,7 +194,7 @@ TEST(CostModel, CountsWholeRounds) {
 }
 
 TEST(CostModel, WithoutItTheFirstIsTaken) {
-  json text = manifest();
+  json text = tunedManifest();
   text["instances"][0].erase("work");
   EXPECT_EQ(choose(*tables(text), 16), "64");
 }
@@ -230,7 +229,7 @@ TEST(Tuning, RowsOfNearExtentsDecideWhereTheModelHasNoOpinion) {
   EXPECT_EQ(choose(*read, 1024, "{}", &report), "64"); // the model estimates it as much faster
   EXPECT_EQ(report.alternatives->by, AlternativeChoice::By::Model);
 
-  json text = manifest();
+  json text = tunedManifest();
   for (json &instance : text["instances"]) { // all alternatives seem equal
     instance["work"]["flops"] = json::array({term(1, json::array())});
     instance["tiles"] = json::array({term(1, json::array())});
@@ -294,17 +293,24 @@ TEST(Tuning, WrongRowsAreRefused) {
 
 TEST(Tuning, WrongManifestsAreRefused) {
   auto refused = [](const std::function<void(json &)> &change) {
-    json text = manifest();
+    json text = tunedManifest();
     change(text);
     auto read = readTables(json::parse(text.dump()));
     return read ? std::string() : read.error().message;
   };
   EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][0]["tuned"] = true; }).find("neither an int nor a bool"),
             std::string::npos);
-  EXPECT_NE(refused([](json &m) { m["kernels"][0]["params"][1]["tuned"] = 1; }).find("`tuned` is no bool"),
+  EXPECT_NE(refused([](json &m) {
+              m["kernels"][0]["params"][1]["tuned"] = 1;
+            }).find("params[1].tuned is 1, expected true or false"),
             std::string::npos);
-  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["flops_per_cycle"] = 0; }).find("no rate"),
+  EXPECT_NE(refused([](json &m) {
+              m["instances"][0]["work"]["flops_per_cycle"] = 0;
+            }).find("flops_per_cycle is 0, expected a number above 0"),
             std::string::npos);
   EXPECT_NE(refused([](json &m) { m["instances"][0].erase("tiles"); }).find("how many tiles"), std::string::npos);
-  EXPECT_NE(refused([](json &m) { m["instances"][0]["work"]["resident"] = 0; }).find("`resident`"), std::string::npos);
+  EXPECT_NE(refused([](json &m) {
+              m["instances"][0]["work"]["resident"] = 0;
+            }).find("work.resident is 0, expected an integer from 1 to 64"),
+            std::string::npos);
 }

@@ -143,8 +143,11 @@ Result<std::string> merged(const std::vector<OpenedPackage> &packages) {
         return refused(fmt::format("'{}' and '{}' have different {}; only packages of the same sources can be merged",
                                    first.name(), package.reader.name(), table));
   manifest["instances"] = json::array();
+  std::set<std::string> requirements;
   for (const OpenedPackage &package : packages) {
     const format::Reader &reader = package.reader;
+    for (const json &name : tableOf(reader.manifest(), "requires"))
+      requirements.insert(name.get<std::string>());
     for (const json &instance : tableOf(reader.manifest(), "instances")) {
       std::string label = labelOf(manifest, instance);
       auto [known, isNew] = instances.emplace(label, instance);
@@ -174,6 +177,8 @@ Result<std::string> merged(const std::vector<OpenedPackage> &packages) {
   }
   if (Status status = addTuning(writer, rows); !status)
     return status.error();
+  if (!requirements.empty())
+    manifest["requires"] = requirements;
   return writer.finish(manifest);
 }
 

@@ -268,24 +268,25 @@ TEST_F(CudaCall, MalformedTensorMapsAreRefused) {
   EXPECT_EQ(refusal([](json &, json &) {}), "opened");
   EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 2; }),
               HasSubstr("tensor_maps[0] names an argument that is no view"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 3; }), HasSubstr("`arg` is no integer from 0 to 2"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 2; }), HasSubstr("`unit` is no integer from 0 to 1"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["arg"] = 3; }), HasSubstr("names an argument that is no view"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 2; }), HasSubstr("has `unit` 2 for a view of rank 2"));
   EXPECT_THAT(refusal([](json &, json &map) { map["unit"] = 0; }), HasSubstr("needs facts"));
   EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 48; }), HasSubstr("a swizzle that is not"));
   EXPECT_THAT(refusal([](json &, json &map) { map["swizzle"] = 64; }), HasSubstr("rows of 128 bytes"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16}; }),
               HasSubstr("a box of 1 dimensions for a view of 2"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {257, 32}; }),
-              HasSubstr("extents are not all from 1 to 256"));
+              HasSubstr("box[0] is 257, expected an integer from 1 to 256"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {-1, 32}; }),
-              HasSubstr("extents are not all from 1 to 256"));
+              HasSubstr("box[0] is -1, expected an integer from 1 to 256"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {16, 30}; }), HasSubstr("rows of 120 bytes"));
   EXPECT_THAT(refusal([](json &, json &map) { map.erase("unit"); }), HasSubstr("has no `unit`"));
   EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0].erase("align"); }), HasSubstr("needs facts"));
   EXPECT_THAT(refusal([](json &instance, json &) { instance["facts"][0]["divisible"] = 2; }), HasSubstr("needs facts"));
   EXPECT_THAT(refusal([](json &instance, json &map) { instance["launch"]["tensor_maps"] = json(9, map); }),
-              HasSubstr("more than 8 tensor maps"));
-  EXPECT_THAT(refusal([](json &instance, json &) { instance["launch"]["tensor_maps"] = 1; }), HasSubstr("is no list"));
+              HasSubstr("expected a list of at most 8 items"));
+  EXPECT_THAT(refusal([](json &instance, json &) { instance["launch"]["tensor_maps"] = 1; }),
+              HasSubstr("tensor_maps is 1, expected a list"));
 }
 
 TEST_F(CudaCall, PersistentKernelsRunNoMoreCtasThanTheyHaveTiles) {

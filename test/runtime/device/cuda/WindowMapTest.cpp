@@ -45,10 +45,12 @@ struct WindowLaunch {
     for (size_t i = 0; i < extents.size(); ++i) {
       const Extent &e = extents[i];
       images.view.shape[i + 1] = e.extent, taps.view.shape[i] = e.taps;
-      WindowExtent &window = map.window.emplace_back();
-      window.count = number(e.count), window.stride = number(e.stride), window.start = number(e.start),
-      window.step = number(e.step);
-      window.tapsArg = 1, window.tapsDim = int32_t(i);
+      manifest::Window &window = map.window ? *map.window : map.window.emplace();
+      window.counts.push_back(number(e.count));
+      window.strides.push_back(number(e.stride));
+      window.starts.push_back(number(e.start));
+      window.steps.push_back(number(e.step));
+      window.taps.push_back({1, int32_t(i)});
     }
     step.args = {images, taps};
     step.args.insert(step.args.end(), numbers.begin(), numbers.end());
@@ -193,18 +195,20 @@ TEST(WindowMaps, MalformedWindowsAreRefused) {
         << key;
     EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 8}; }), HasSubstr("names no argument"))
         << key;
-    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, -1}; }), HasSubstr("names no argument"))
+    EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, -1}; }),
+                HasSubstr("[1] is -1, expected an integer from 0 to 255"))
         << key;
     EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 1}; }), HasSubstr("that is no Int")) << key;
     EXPECT_THAT(refusal([&](json &, json &map) { map["window"][key] = {2, 7}; }), HasSubstr("that is no Int")) << key;
     EXPECT_NE(refusal([&](json &, json &map) { map["window"].erase(key); }), "opened") << key;
   }
-  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1}}; }), HasSubstr("no pairs"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1}}; }),
+              HasSubstr("window.taps[1] is [1], expected a list of 2 numbers"));
   EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {2, 0}}; }),
               HasSubstr("not those of a view"));
   EXPECT_THAT(refusal([](json &, json &map) { map["window"]["taps"] = {{1, 0}, {1, 4}}; }),
               HasSubstr("names no dimension"));
-  EXPECT_THAT(refusal([](json &, json &map) { map["window"] = 3; }), HasSubstr("is no object"));
+  EXPECT_THAT(refusal([](json &, json &map) { map["window"] = 3; }), HasSubstr("window is 3, expected an object"));
   EXPECT_THAT(refusal([](json &, json &map) { map["box"] = {64, 2, 1, 32}; }),
               HasSubstr("not of pixels and channels only"));
   EXPECT_THAT(refusal([](json &instance, json &map) { map["unit"] = 2, instance["facts"][0]["unit"] = 2; }),
