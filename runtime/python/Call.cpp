@@ -24,56 +24,35 @@ nb::handle kernelError, captureError, deviceError, packageError;
   throw nb::type_error(("argument '" + std::string(info.name) + "' " + what).c_str());
 }
 
+/// The dtypes that arrays of DLPack and NumPy have.
+constexpr struct {
+  nb::dlpack::dtype_code code;
+  uint8_t bits;
+  int32_t dtype;
+} arrayTypes[] = {
+    {nb::dlpack::dtype_code::Bool, 8, KPKG_BOOL},        {nb::dlpack::dtype_code::Int, 8, KPKG_INT8},
+    {nb::dlpack::dtype_code::Int, 16, KPKG_INT16},       {nb::dlpack::dtype_code::Int, 32, KPKG_INT32},
+    {nb::dlpack::dtype_code::Int, 64, KPKG_INT64},       {nb::dlpack::dtype_code::UInt, 8, KPKG_UINT8},
+    {nb::dlpack::dtype_code::UInt, 16, KPKG_UINT16},     {nb::dlpack::dtype_code::UInt, 32, KPKG_UINT32},
+    {nb::dlpack::dtype_code::UInt, 64, KPKG_UINT64},     {nb::dlpack::dtype_code::Float, 16, KPKG_FLOAT16},
+    {nb::dlpack::dtype_code::Float, 32, KPKG_FLOAT32},   {nb::dlpack::dtype_code::Float, 64, KPKG_FLOAT64},
+    {nb::dlpack::dtype_code::Bfloat, 16, KPKG_BFLOAT16},
+};
+
 int32_t dtypeOf(const nb::dlpack::dtype &type) {
-  if (type.lanes != 1)
-    return KPKG_NO_DTYPE;
-  switch (nb::dlpack::dtype_code(type.code)) {
-  case nb::dlpack::dtype_code::Bool:
-    return KPKG_BOOL;
-  case nb::dlpack::dtype_code::Int:
-    return type.bits == 8    ? KPKG_INT8
-           : type.bits == 16 ? KPKG_INT16
-           : type.bits == 32 ? KPKG_INT32
-           : type.bits == 64 ? KPKG_INT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::UInt:
-    return type.bits == 8    ? KPKG_UINT8
-           : type.bits == 16 ? KPKG_UINT16
-           : type.bits == 32 ? KPKG_UINT32
-           : type.bits == 64 ? KPKG_UINT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::Float:
-    return type.bits == 16   ? KPKG_FLOAT16
-           : type.bits == 32 ? KPKG_FLOAT32
-           : type.bits == 64 ? KPKG_FLOAT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::Bfloat:
-    return type.bits == 16 ? KPKG_BFLOAT16 : KPKG_NO_DTYPE;
-  default:
-    return KPKG_NO_DTYPE;
-  }
+  for (const auto &[code, bits, dtype] : arrayTypes)
+    if (type.lanes == 1 && type.code == uint8_t(code) && type.bits == bits)
+      return dtype;
+  return KPKG_NO_DTYPE;
 }
 
 /// Returns DLPack's type of a dtype. A dtype that NumPy lacks becomes an unsigned integer of its width, and Python
 /// restores its name.
-nb::dlpack::dtype arrayType(int32_t dtype) {
-  using nb::dlpack::dtype_code;
-  uint8_t bits = uint8_t(kpkg_dtype_size(dtype) * 8);
-  switch (dtype) {
-  case KPKG_BOOL:
-    return {uint8_t(dtype_code::Bool), bits, 1};
-  case KPKG_INT8:
-  case KPKG_INT16:
-  case KPKG_INT32:
-  case KPKG_INT64:
-    return {uint8_t(dtype_code::Int), bits, 1};
-  case KPKG_FLOAT16:
-  case KPKG_FLOAT32:
-  case KPKG_FLOAT64:
-    return {uint8_t(dtype_code::Float), bits, 1};
-  default:
-    return {uint8_t(dtype_code::UInt), bits, 1};
-  }
+nb::dlpack::dtype arrayType(int32_t wanted) {
+  for (const auto &[code, bits, dtype] : arrayTypes)
+    if (dtype == wanted && code != nb::dlpack::dtype_code::Bfloat)
+      return {uint8_t(code), bits, 1};
+  return {uint8_t(nb::dlpack::dtype_code::UInt), uint8_t(kpkg_dtype_size(wanted) * 8), 1};
 }
 
 /// The C call, and all memory that its pointers refer to.
@@ -94,11 +73,12 @@ struct Frame {
   }
 };
 
-const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, nb::handle value) {
+/// Returns the tensor of a pair of an array and a dtype name, or null if the first is no array.
+const kpkg_tensor *arrayOrNull(Frame &frame, nb::handle value) {
   nb::tuple pair = nb::cast<nb::tuple>(value);
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(pair[0], array))
-    refuse(op, index, "is no array: it must be a NumPy array or give its memory through __dlpack__");
+    return nullptr;
   kpkg_tensor tensor = {};
   tensor.data = const_cast<void *>(static_cast<const void *>(array.data()));
   tensor.rank = int32_t(array.ndim());
@@ -110,6 +90,15 @@ const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, 
   frame.arrays.push_back(std::move(array));
   frame.tensors.push_back(tensor);
   return &frame.tensors.back();
+}
+
+constexpr char noArray[] = "is no array: it must be a NumPy array or give its memory through __dlpack__";
+
+const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, nb::handle value) {
+  const kpkg_tensor *tensor = arrayOrNull(frame, value);
+  if (!tensor)
+    refuse(op, index, noArray);
+  return tensor;
 }
 
 const kpkg_tensor *shapeTensor(const OpHandle &, Frame &frame, int32_t, nb::handle value) {
@@ -300,8 +289,11 @@ nb::list call(const OpHandle &op, nb::list values, nb::object outputs) {
   Frame frame;
   bind(op, frame, values, arrayTensor);
   if (!outputs.is_none()) {
-    for (nb::handle output : outputs)
-      frame.outputs.push_back(output.is_none() ? nullptr : arrayTensor(op, frame, 0, output));
+    for (nb::handle output : outputs) {
+      frame.outputs.push_back(output.is_none() ? nullptr : arrayOrNull(frame, output));
+      if (!output.is_none() && !frame.outputs.back())
+        throw nb::type_error(("`out` " + std::string(noArray)).c_str());
+    }
     frame.call.outputs = frame.outputs.data();
   }
   kpkg_status status;

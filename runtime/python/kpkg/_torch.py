@@ -178,13 +178,11 @@ def _register_op(op: Op, namespace: str) -> None:
 
 def _register_autograd(op: Op, namespace: str) -> None:
     name = f"{namespace}::{op.name.partition('::')[2]}"
-    if op.differentiates is not None:
-        _autograd.register_gradient(name, op, lambda: _current_ops[name], _fragment(namespace))
-    elif op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments)):
-        op._is_recorded = True
-        _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
-    else:
+    is_recorded = op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments))
+    if op.differentiates is None and not is_recorded:
         return
+    op._is_recorded = op.differentiates is None
+    _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
     if name in _unrecorded:
         return
     _unrecorded.add(name)
