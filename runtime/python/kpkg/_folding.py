@@ -115,7 +115,7 @@ class _Folding:
 
     _kpkg_fold: Fold | None = None
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
             return (input, *self._kpkg_fold.parameters(), *self._settings(input))  # type: ignore[attr-defined]
         return super()._arguments(input)  # type: ignore[misc]  # the next base, a layer, has the method

@@ -29,7 +29,7 @@ def suits(kind: type[nn.Module]) -> bool:
     return hasattr(kind, "expand_kv")
 
 
-class LatentAttention(Layer):
+class LatentAttention(Layer, op="attention_latent"):
     """Attends to compressed keys: a key and its value are read once for all heads.
 
     Queries are projected to the compressed keys, and sums of compressed values are projected to the values of each
@@ -38,8 +38,6 @@ class LatentAttention(Layer):
     The layer's own forward runs in training mode, with a mask, and where gradients are recorded. It also runs if
     weights of the attention are asked for, for several queries behind a cache, under autocast, and in torch.compile.
     """
-
-    kpkg_ops = ("kpkg::attention_latent",)
 
     def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
         size = self.kv_lora_rank + self.qk_rope_head_dim
