@@ -24,35 +24,56 @@ nb::handle kernelError, captureError, deviceError, packageError;
   throw nb::type_error(("argument '" + std::string(info.name) + "' " + what).c_str());
 }
 
-/// The dtypes that arrays of DLPack and NumPy have.
-constexpr struct {
-  nb::dlpack::dtype_code code;
-  uint8_t bits;
-  int32_t dtype;
-} arrayTypes[] = {
-    {nb::dlpack::dtype_code::Bool, 8, KPKG_BOOL},        {nb::dlpack::dtype_code::Int, 8, KPKG_INT8},
-    {nb::dlpack::dtype_code::Int, 16, KPKG_INT16},       {nb::dlpack::dtype_code::Int, 32, KPKG_INT32},
-    {nb::dlpack::dtype_code::Int, 64, KPKG_INT64},       {nb::dlpack::dtype_code::UInt, 8, KPKG_UINT8},
-    {nb::dlpack::dtype_code::UInt, 16, KPKG_UINT16},     {nb::dlpack::dtype_code::UInt, 32, KPKG_UINT32},
-    {nb::dlpack::dtype_code::UInt, 64, KPKG_UINT64},     {nb::dlpack::dtype_code::Float, 16, KPKG_FLOAT16},
-    {nb::dlpack::dtype_code::Float, 32, KPKG_FLOAT32},   {nb::dlpack::dtype_code::Float, 64, KPKG_FLOAT64},
-    {nb::dlpack::dtype_code::Bfloat, 16, KPKG_BFLOAT16},
-};
-
 int32_t dtypeOf(const nb::dlpack::dtype &type) {
-  for (const auto &[code, bits, dtype] : arrayTypes)
-    if (type.lanes == 1 && type.code == uint8_t(code) && type.bits == bits)
-      return dtype;
-  return KPKG_NO_DTYPE;
+  if (type.lanes != 1)
+    return KPKG_NO_DTYPE;
+  switch (nb::dlpack::dtype_code(type.code)) {
+  case nb::dlpack::dtype_code::Bool:
+    return KPKG_BOOL;
+  case nb::dlpack::dtype_code::Int:
+    return type.bits == 8    ? KPKG_INT8
+           : type.bits == 16 ? KPKG_INT16
+           : type.bits == 32 ? KPKG_INT32
+           : type.bits == 64 ? KPKG_INT64
+                             : KPKG_NO_DTYPE;
+  case nb::dlpack::dtype_code::UInt:
+    return type.bits == 8    ? KPKG_UINT8
+           : type.bits == 16 ? KPKG_UINT16
+           : type.bits == 32 ? KPKG_UINT32
+           : type.bits == 64 ? KPKG_UINT64
+                             : KPKG_NO_DTYPE;
+  case nb::dlpack::dtype_code::Float:
+    return type.bits == 16   ? KPKG_FLOAT16
+           : type.bits == 32 ? KPKG_FLOAT32
+           : type.bits == 64 ? KPKG_FLOAT64
+                             : KPKG_NO_DTYPE;
+  case nb::dlpack::dtype_code::Bfloat:
+    return type.bits == 16 ? KPKG_BFLOAT16 : KPKG_NO_DTYPE;
+  default:
+    return KPKG_NO_DTYPE;
+  }
 }
 
 /// Returns DLPack's type of a dtype. A dtype that NumPy lacks becomes an unsigned integer of its width, and Python
 /// restores its name.
-nb::dlpack::dtype arrayType(int32_t wanted) {
-  for (const auto &[code, bits, dtype] : arrayTypes)
-    if (dtype == wanted && code != nb::dlpack::dtype_code::Bfloat)
-      return {uint8_t(code), bits, 1};
-  return {uint8_t(nb::dlpack::dtype_code::UInt), uint8_t(kpkg_dtype_size(wanted) * 8), 1};
+nb::dlpack::dtype arrayType(int32_t dtype) {
+  using nb::dlpack::dtype_code;
+  uint8_t bits = uint8_t(kpkg_dtype_size(dtype) * 8);
+  switch (dtype) {
+  case KPKG_BOOL:
+    return {uint8_t(dtype_code::Bool), bits, 1};
+  case KPKG_INT8:
+  case KPKG_INT16:
+  case KPKG_INT32:
+  case KPKG_INT64:
+    return {uint8_t(dtype_code::Int), bits, 1};
+  case KPKG_FLOAT16:
+  case KPKG_FLOAT32:
+  case KPKG_FLOAT64:
+    return {uint8_t(dtype_code::Float), bits, 1};
+  default:
+    return {uint8_t(dtype_code::UInt), bits, 1};
+  }
 }
 
 /// The C call, and all memory that its pointers refer to.

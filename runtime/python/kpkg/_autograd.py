@@ -126,15 +126,12 @@ def _implement(name: str, plan: _Plan, current: Callable[[], Op], fragment: torc
             return _with_tangents(current(), args)
         if torch.is_grad_enabled() and _requires_grad(*args):
             if not torch._C._are_functorch_transforms_active():
-                return Recorded.apply(
-                    partial(redispatch, below), *args
-                )  # calls within record nothing, since gradients are disabled there
+                # Calls within record nothing, since gradients are disabled there.
+                return Recorded.apply(partial(redispatch, below), *args)
 
             def run(*args: Any) -> Any:
-                with (
-                    torch.enable_grad(),
-                    forward_ad._set_fwd_grad_enabled(True),
-                ):  # for outer transforms; the keys exclude autograd for this one
+                # For outer transforms. The keys exclude autograd for this one.
+                with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                     return redispatch(below, *args)
 
             with enable_single_level_autograd_function():

@@ -64,11 +64,8 @@ class LatentAttention(Layer, op="attention_latent"):
             return False
         if torch.is_grad_enabled() and (hidden_states.requires_grad or any(p.requires_grad for p in self.parameters())):
             return False
-        if (
-            hidden_states.shape[1] > 1
-            and past_key_values is not None
-            and past_key_values.get_seq_length(self.layer_idx)
-        ):
+        length = 0 if past_key_values is None else past_key_values.get_seq_length(self.layer_idx)
+        if length and hidden_states.shape[1] > 1:
             return False  # without a mask, PyTorch counts the positions of such queries from the first key
         if self.kv_b_proj.weight.dtype != hidden_states.dtype:
             return False

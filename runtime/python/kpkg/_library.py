@@ -144,14 +144,18 @@ class CustomOpLibrary:
         self._native.set_policy(_policy.check_policy(policy or _policy.get_fallback_policy()))
         self.fallback_policy = policy
 
-    def register_torch(self) -> None:
+    def register_torch(self, op: Op | None = None) -> None:
         """Imports PyTorch and registers the ops with it.
+
+        Packaged references are left out, as most are never called with PyTorch's tensors. `op` may name one of them.
 
         Raises ImportError without PyTorch, and RuntimeError if a name is taken.
         """
         from kpkg import _torch
 
         _torch.register(self)
+        if op is not None and op._torch is None:
+            _torch.register_reference(op)
 
     def _translate(self, error: RuntimeError) -> Exception:
         """Restores the type of an error that PyTorch's dispatcher has raised as a RuntimeError."""

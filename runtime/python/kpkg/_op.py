@@ -40,6 +40,10 @@ class Argument(NamedTuple):
     def is_tensor(self) -> bool:
         return self.kind == _TENSOR
 
+    @property
+    def is_list(self) -> bool:
+        return self.kind == _LIST
+
 
 class CallableOp:
     """An object that is called like an op. Calls that do not need PyTorch's dispatcher run directly, others by
@@ -65,6 +69,10 @@ class CallableOp:
             if result is not NotImplemented:
                 return result
         return self._call(args, kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
+        return self(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -117,7 +125,7 @@ class Op(CallableOp):
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
         self._form = CallForm(
-            self.name, [(a.name, a.kind == _LIST, a.default if a.has_default else ...) for a in self.arguments]
+            self.name, [(a.name, a.is_list, a.default if a.has_default else ...) for a in self.arguments]
         )
 
     def __reduce__(self) -> Any:
@@ -167,10 +175,6 @@ class Op(CallableOp):
         if translated is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError
             self._check_types(args, kwargs)
         raise translated from None
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
-        return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes gradients by the backward op.
@@ -349,11 +353,7 @@ class Op(CallableOp):
     def _torch_form(self, kwargs: dict[str, Any]) -> Any:
         """Returns the registered overload for a call with `kwargs`. Spreads a tuple given as `out`."""
         if self._torch is None:
-            self._library.register_torch()
-        if self._torch is None:
-            from kpkg import _torch
-
-            _torch.register_reference(self)
+            self._library.register_torch(self)
         if "out" not in kwargs:
             return self._torch.default
         if isinstance(kwargs["out"], (tuple, list)):

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
-from kpkg._errors import KpkgWarning, _caller_level
 from kpkg._messages import closest
 
 if TYPE_CHECKING:
@@ -67,20 +65,6 @@ def check_environment() -> None:
             )
 
 
-def check_op_names(known: Iterable[str]) -> None:
-    """Warns of ops in KPKG_DISABLE or KPKG_FALLBACK that are not among the `known` full names."""
-    names = list(known)
-    valid = {*names, *(name.rpartition("::")[2] for name in names)}
-    disabled = os.environ.get("KPKG_DISABLE", "")
-    named = [("KPKG_DISABLE", name) for name in ([] if disabled in ("0", "1", "all") else disabled.split(","))]
-    parts = os.environ.get("KPKG_FALLBACK", "").split(",")
-    named += [("KPKG_FALLBACK", part.partition("=")[0]) for part in parts if "=" in part]
-    for variable, name in named:
-        if names and name and name not in valid:
-            text = f"{variable} names {name!r}, which no package in KPKG_PATH or in kpkg has{closest(name, names)}"
-            warnings.warn(text, KpkgWarning, stacklevel=_caller_level())
-
-
 def get_fallback_policy() -> Policy:
     """Returns the policy of all libraries that have none of their own: "strict", "warn" or "silent"."""
     return _current  # type: ignore[return-value]
@@ -104,27 +88,22 @@ def set_fallback_policy(policy: Policy | None, op: str | None = None) -> None:
         ValueError: The policy is unknown, the op name has no namespace, or `policy` is None without `op`.
     """
     global _current
-    if op is not None:
-        _set_op_policy(op, policy)
-        return
-    if policy is None:
+    if op is None and policy is None:
         raise ValueError("None gives up the policy of one op: name it by `op`")
-    number = check_policy(policy)
-    _current = policy
-    for library in libraries:
-        if library.fallback_policy is None:
-            library._native.set_policy(number)
-
-
-def _set_op_policy(op: str, policy: Policy | None) -> None:
-    _check_name(op)
-    if policy is None:
+    if op is not None:
+        _check_name(op)
+    number = 0 if policy is None else check_policy(policy)
+    if op is None:
+        _current = str(policy)
+    elif policy is None:
         op_policies.pop(op, None)
     else:
-        check_policy(policy)
         op_policies[op] = policy
     for library in libraries:
-        apply_op_policies(library, [op])
+        if op is not None:
+            apply_op_policies(library, [op])
+        elif library.fallback_policy is None:
+            library._native.set_policy(number)
 
 
 def policy_of(op: str, of_library: str | None = None) -> str:
@@ -167,20 +146,12 @@ def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
     Raises:
         ValueError: The policy is unknown, or the op name has no namespace.
     """
-    if op is not None:
-        previous = op_policies.get(op)
-        _set_op_policy(op, policy)
-        try:
-            yield
-        finally:
-            _set_op_policy(op, previous)  # type: ignore[arg-type]
-        return
-    before = _current
-    set_fallback_policy(policy)
+    before = _current if op is None else op_policies.get(op)
+    set_fallback_policy(policy, op)
     try:
         yield
     finally:
-        set_fallback_policy(before)  # type: ignore[arg-type]
+        set_fallback_policy(before, op)  # type: ignore[arg-type]
 
 
 def set_fallback(op: str, function: Callable[..., Any]) -> None:

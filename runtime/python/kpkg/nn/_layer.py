@@ -89,9 +89,8 @@ class Layer(nn.Module):
         if type(layer) is not cls.torch_layer:
             raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
         made = cls.__new__(cls)
-        made.__dict__.update(
-            layer.__dict__
-        )  # both share the dictionaries of parameters and hooks, so that changes reach both
+        # Both share the dictionaries of parameters and hooks, so that changes reach both.
+        made.__dict__.update(layer.__dict__)
         made._prepare()
         return made
 
@@ -152,12 +151,8 @@ class Layer(nn.Module):
 
     def forward(self, input: Tensor, *more: Any) -> Any:
         """Runs kpkg's op on the inputs, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
-        if (
-            not self._kpkg_wanted
-            or self._stands_back()
-            or not self._kpkg_when_compiled
-            and torch.compiler.is_compiling()
-        ):
+        stands_back = not self._kpkg_wanted or self._stands_back()
+        if stands_back or not self._kpkg_when_compiled and torch.compiler.is_compiling():
             return super().forward(input, *more)
         if self._kpkg_op._op is None and not self._kpkg_op.is_available:
             self._kpkg_op.note_fallback()
