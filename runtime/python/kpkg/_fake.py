@@ -14,6 +14,7 @@ import torch
 
 from kpkg import _arrays, _symbolic
 from kpkg._errors import KernelError
+from kpkg._forms import outputs_of
 from kpkg._op import Op
 
 
@@ -33,8 +34,7 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Checks the tensors of the out= form against the results of `run`."""
     count = len(op.result_types)
-    given = {k: kwargs.pop(k) for k in list(kwargs) if k == "out" or (k.startswith("out") and k[3:].isdigit())}
-    outputs = tuple(given[k] for k in sorted(given))
+    outputs = [kwargs.pop(name) for name in outputs_of(kwargs)]
     if len(outputs) != count:
         raise KernelError(f"{op.name}: {len(outputs)} out tensors for {count} results")
     results = run(op, args, kwargs)

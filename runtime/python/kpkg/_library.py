@@ -66,8 +66,10 @@ class CustomOpLibrary:
 
         If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``). Otherwise the
         first call with a PyTorch tensor, or ``register_torch()``, registers them. The library loaded last has the
-        public names. Ops of earlier libraries continue to run their own package. Raises FileNotFoundError, OSError,
-        PackageError.
+        public names. Ops of earlier libraries continue to run their own package.
+
+        Raises FileNotFoundError if the file is missing, and OSError if it cannot be read. Raises PackageError if it is
+        no package, damaged, too new or not trusted.
 
         ``policy`` says which packages may be opened: ``"any"``, ``"digest"`` or ``"signed-by:<key>,<key>"``. The
         default is ``KPKG_TRUST``, else ``"digest"``. ``lock`` is a file of ``kpkg lock`` that must list the package,
@@ -179,16 +181,5 @@ def _open(path: str, policy: str | None, lock: str | None) -> _native.Library:
         raise
 
 
-def load(
-    path: str | os.PathLike[str],
-    policy: str | None = None,
-    lock: str | os.PathLike[str] | None = None,
-) -> CustomOpLibrary:
-    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``.
-
-    It is ``CustomOpLibrary.load``, which describes ``policy`` and ``lock``.
-
-    Raises FileNotFoundError if the file is missing, and OSError if it cannot be read. Raises PackageError if it is no
-    package, damaged, too new or not trusted.
-    """
-    return CustomOpLibrary.load(path, policy, lock)
+#: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``.
+load = CustomOpLibrary.load

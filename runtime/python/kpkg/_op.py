@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import json
+import operator
 import sys
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kpkg import _arrays, _native, _promotion
 from kpkg._config import Configured, KernelConfig, check_config
 from kpkg._errors import KernelError
-from kpkg._forms import CallForm
+from kpkg._forms import CallForm, outputs_of
 from kpkg._messages import closest, shown
 from kpkg._rules import TorchRules
 
@@ -129,7 +130,7 @@ class Op(CallableOp):
         )
 
     def __reduce__(self) -> Any:
-        return _op_of, (self._library, self.name)
+        return operator.getitem, (self._library, self.name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Op:
         return self
@@ -271,11 +272,7 @@ class Op(CallableOp):
         """Raises TypeError if arguments of a call with PyTorch tensors do not fit the schema."""
         import torch
 
-        outputs = {
-            name: value
-            for name, value in kwargs.items()
-            if name == "out" or (name.startswith("out") and name[3:].isdigit())
-        }
+        outputs = outputs_of(kwargs)
         named = {name: value for name, value in kwargs.items() if name not in outputs}
         for argument, value in zip(self.arguments, self.bind(args, named)):
             if value is ... or (value is None and argument.optional):
@@ -374,7 +371,3 @@ class Op(CallableOp):
             elif argument.kind == _DTYPE and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values
-
-
-def _op_of(library: CustomOpLibrary, name: str) -> Op:
-    return library[name]

@@ -26,7 +26,10 @@ op_policies: dict[str, str] = {}  # by full name
 # Ops that were used and that no package has: how often each reason made PyTorch's implementation run, and the policy of
 # the last time.
 absent: dict[str, tuple[dict[str, int], str]] = {}
-_current: str = "warn"
+# KPKG_FALLBACK=warn,kpkg::softmax=strict sets it. The runtime reads the parts with an op, and warns of unknown ones.
+_current: str = next(
+    (part for part in reversed(os.environ.get("KPKG_FALLBACK", "").split(",")) if part in POLICIES), "warn"
+)
 
 
 def check_policy(policy: str) -> int:
@@ -36,20 +39,6 @@ def check_policy(policy: str) -> int:
             f"unknown fallback policy {policy!r}{closest(str(policy), POLICIES)}; there are {', '.join(POLICIES)}"
         )
     return POLICIES[policy]
-
-
-def _read_environment() -> None:
-    """Reads the policy of all ops from KPKG_FALLBACK=warn,kpkg::softmax=strict.
-
-    The runtime reads the parts with an op, and warns of unknown ones.
-    """
-    global _current
-    for part in os.environ.get("KPKG_FALLBACK", "").split(","):
-        if part in POLICIES:
-            _current = part
-
-
-_read_environment()
 
 
 def check_environment() -> None:

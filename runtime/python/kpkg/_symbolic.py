@@ -367,7 +367,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "transpose": _views.view_by("transpose"),
     "permute": _views.view_by("permute"),
     "expand": _views.view_by("expand"),
-    "drop": _views.drop,
+    "drop": _views.view_by("select"),
     "slice": _views.cut,
     "unsqueeze": _views.view_by("unsqueeze"),
     "squeeze": _views.squeeze,

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from kpkg import _autograd, _direct, _fake, _fallbacks, _policy, _precision, _transforms
+from kpkg._forms import outputs_of
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
 from kpkg._op import Op
 
@@ -241,8 +242,7 @@ def _register_fallback(op: Op, name: str, schemas: list[str]) -> None:
             return run(*args, **kwargs)
 
     def into(*args: Any, **kwargs: Any) -> None:
-        names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))
-        outputs = [kwargs.pop(n) for n in names]
+        outputs = [kwargs.pop(name) for name in outputs_of(kwargs)]
         results = implementation(*args, **kwargs)
         for output, result in zip(outputs, results if isinstance(results, tuple) else (results,)):
             _fake.check_out(name, output, result)

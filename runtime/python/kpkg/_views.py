@@ -104,13 +104,6 @@ def refusing() -> Iterator[None]:
         raise ViewError(str(error).partition("\n")[0]) from None
 
 
-def drop(t: View, dim: int, index: Any) -> View:
-    return _select(t, wrap(dim, len(t.shape)), index)
-
-
-_select = view_by("select")
-
-
 def cut(t: View, dim: int, start: Any, stop: Any, step: Any) -> View:
     """Slices a dimension as Python does, also backwards."""
     d = wrap(dim, len(t.shape))
@@ -136,7 +129,7 @@ def squeeze(t: View, dim: int) -> View:
     d = wrap(dim, len(t.shape))
     if bool(t.shape[d] != 1):
         raise ViewError(f"dimension {d} has extent {t.shape[d]}, expected 1")
-    return _select(t, d, 0)
+    return view_by("select")(t, d, 0)
 
 
 def unfold(t: View, dim: int, size: Any, step: Any) -> View:
