@@ -168,11 +168,14 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
     arguments.push_back(runTime(emit(Kind::Parameter, type, parameter.name.range, {}, {static_cast<int64_t>(i)})));
   }
   Operand value = inlineCall(entity, comptimeArguments, std::move(arguments), entity.syntax->signatureRange);
-  if (diags.errorCount() != errorsBefore || value.isError())
+  if (diags.errorCount() != errorsBefore)
     return false;
+  if (kind == BodyKind::Op)
+    function.results = checker.opInfo(entity.index).resultTypes;
+  if (value.isError()) // every path raises, so that no value is returned
+    return kind == BodyKind::Op;
   std::vector<Node *> results;
   if (kind == BodyKind::Op) {
-    function.results = checker.opInfo(entity.index).resultTypes;
     std::vector<Operand> items = {value};
     if (value.isTuple())
       items = value.items;

@@ -59,7 +59,17 @@ public:
   OpBody(const hir::Function &function, const SourceManager &sources, plan_ir::FuncOp func, const Program &program)
       : Body(function, sources, OpBuilder::atBlockEnd(&func.getBody().front())), func(func), program(program) {}
 
-  void build() { block(function.body); }
+  void build() {
+    block(function.body);
+    Block &body = func.getBody().front();
+    if (!body.empty() && body.back().hasTrait<OpTrait::IsTerminator>())
+      return;
+    // Every path raises, so that the op returns nothing.
+    SmallVector<mlir::Value> results;
+    for (mlir::Type type : func.getFunctionType().getResults())
+      results.push_back(undefined(type, func.getLoc()));
+    plan_ir::ReturnOp::create(builder, func.getLoc(), results);
+  }
 
 private:
   plan_ir::FuncOp func;

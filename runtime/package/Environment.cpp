@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
+#include <numeric>
+#include <set>
 #include <unistd.h>
+#include <utility>
 
 namespace kpkg::package {
 
@@ -151,7 +155,62 @@ static bool names(std::string_view name, std::string_view op) {
          (name.find("::") == name.npos && op.ends_with(name) && op.substr(0, op.size() - name.size()).ends_with("::"));
 }
 
+/// The ops of all packages that the process has opened.
+struct OpenedOps {
+  std::mutex lock;
+  std::set<std::string> names;
+};
+
+static OpenedOps &openedOps() {
+  static OpenedOps opened;
+  return opened;
+}
+
+void noteOp(const std::string &op) {
+  std::lock_guard guard(openedOps().lock);
+  openedOps().names.insert(op);
+}
+
+/// Returns the number of letters to change, insert or remove between two names.
+static size_t distance(std::string_view first, std::string_view second) {
+  std::vector<size_t> row(second.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < first.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < second.size(); ++j) {
+      size_t changed = diagonal + (first[i] != second[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// A mistyped op would keep its kernels or its policy, and nobody would see it.
+static void warnOfUnknownOp(const char *variable, std::string_view name) {
+  std::lock_guard guard(openedOps().lock);
+  const std::set<std::string> &opened = openedOps().names;
+  if (std::any_of(opened.begin(), opened.end(), [&](const std::string &op) { return names(name, op); }))
+    return;
+  std::string message = std::string(variable) + " names '" + std::string(name) + "', which no opened package has";
+  std::string_view local = name.substr(name.rfind(':') + 1);
+  auto away = [&](const std::string &op) { return distance(local, std::string_view(op).substr(op.rfind(':') + 1)); };
+  auto nearest = std::min_element(opened.begin(), opened.end(),
+                                  [&](const std::string &a, const std::string &b) { return away(a) < away(b); });
+  if (nearest != opened.end() && away(*nearest) <= 2)
+    message += "; did you mean '" + *nearest + "'?";
+  log(KPKG_LOG_WARN, message);
+}
+
 bool Environment::isDisabled(std::string_view op) const {
+  static std::once_flag isChecked;
+  if (!disable.empty() || !opPolicies.empty())
+    std::call_once(isChecked, [&] {
+      for (const std::string &name : disable)
+        warnOfUnknownOp("KPKG_DISABLE", name);
+      for (const auto &[name, policy] : opPolicies)
+        warnOfUnknownOp("KPKG_FALLBACK", name);
+    });
   return disableAll ||
          std::any_of(disable.begin(), disable.end(), [&](const std::string &name) { return names(name, op); });
 }

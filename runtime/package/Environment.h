@@ -32,10 +32,14 @@ struct Environment {
   /// KPKG_PATH
   std::string path;
 
+  /// The first call also warns of ops in KPKG_DISABLE and KPKG_FALLBACK that no opened package has.
   bool isDisabled(std::string_view op) const;
   /// KPKG_POLICY_DEFAULT if KPKG_FALLBACK does not name the op.
   kpkg_policy policyOf(std::string_view op) const;
 };
+
+/// Notes that an opened package has the op, for warnings of ops that none has.
+void noteOp(const std::string &op);
 
 /// Parses "any", "digest" or "signed-by:<key>,<key>". Returns false for other texts. Keys are not checked.
 bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::string> &keys);

@@ -80,8 +80,10 @@ Result<std::shared_ptr<Library>> Library::open(Result<format::Reader> reader, Tr
       return refuse(status.error().message);
   }
   std::shared_ptr<Library> library(new Library(std::move(*reader), std::move(trust), std::move(*tables)));
-  for (const OpEntry &op : library->tables().ops)
+  for (const OpEntry &op : library->tables().ops) {
     library->packagedOps.push_back(std::make_unique<PackagedOp>(*library, op));
+    noteOp(op.name);
+  }
   return library;
 }
 

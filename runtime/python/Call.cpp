@@ -94,11 +94,12 @@ struct Frame {
   }
 };
 
-const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, nb::handle value) {
+/// Returns the tensor of a pair of an array and a dtype name, or null if the first is no array.
+const kpkg_tensor *arrayOrNull(Frame &frame, nb::handle value) {
   nb::tuple pair = nb::cast<nb::tuple>(value);
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(pair[0], array))
-    refuse(op, index, "is no array: it must be a NumPy array or give its memory through __dlpack__");
+    return nullptr;
   kpkg_tensor tensor = {};
   tensor.data = const_cast<void *>(static_cast<const void *>(array.data()));
   tensor.rank = int32_t(array.ndim());
@@ -110,6 +111,15 @@ const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, 
   frame.arrays.push_back(std::move(array));
   frame.tensors.push_back(tensor);
   return &frame.tensors.back();
+}
+
+constexpr char noArray[] = "is no array: it must be a NumPy array or give its memory through __dlpack__";
+
+const kpkg_tensor *arrayTensor(const OpHandle &op, Frame &frame, int32_t index, nb::handle value) {
+  const kpkg_tensor *tensor = arrayOrNull(frame, value);
+  if (!tensor)
+    refuse(op, index, noArray);
+  return tensor;
 }
 
 const kpkg_tensor *shapeTensor(const OpHandle &, Frame &frame, int32_t, nb::handle value) {
@@ -300,8 +310,11 @@ nb::list call(const OpHandle &op, nb::list values, nb::object outputs) {
   Frame frame;
   bind(op, frame, values, arrayTensor);
   if (!outputs.is_none()) {
-    for (nb::handle output : outputs)
-      frame.outputs.push_back(output.is_none() ? nullptr : arrayTensor(op, frame, 0, output));
+    for (nb::handle output : outputs) {
+      frame.outputs.push_back(output.is_none() ? nullptr : arrayOrNull(frame, output));
+      if (!output.is_none() && !frame.outputs.back())
+        throw nb::type_error(("`out` " + std::string(noArray)).c_str());
+    }
     frame.call.outputs = frame.outputs.data();
   }
   kpkg_status status;

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
 #include "runtime/python/Precision.h"
-#include "runtime/python/Recorded.h"
 #include "runtime/python/Unrecorded.h"
 
 #include <nanobind/stl/optional.h>
@@ -236,7 +235,6 @@ NB_MODULE(_native, module) {
   });
   definePrecision(module);
   defineUnrecorded(module);
-  defineRecorded(module);
   module.def("set_log", setLog, nb::arg("receiver"));
   module.def("last_error", lastError);
 }

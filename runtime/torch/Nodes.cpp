@@ -1,6 +1,6 @@
 // Implements autograd nodes in C++ for ops whose package has their gradient.
 //
-// Recorded.cpp does the same with PyTorch's Python nodes; these avoid Python and its lock in backwards. PyTorch's
+// `kpkg._autograd` does the same with PyTorch's Python nodes; these avoid Python and its lock in backwards. PyTorch's
 // stable ABI has no nodes. So this file needs PyTorch's headers and is built for one release, and the Python package
 // loads it only with that release.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,7 +66,7 @@ struct Step {
 /// A package's gradient of an op. Never destroyed.
 class Plan {
 public:
-  /// Needs the GIL, like all members except `target`. Arguments are those of GradientPlan.
+  /// Needs the GIL, like all members except `target`. Arguments are those of `kpkg._autograd._known`.
   Plan(PyObject *backwardOp, PyObject *sources, PyObject *tensors, PyObject *defaults)
       : backwardOp(Py_NewRef(backwardOp)), defaults(Py_NewRef(defaults)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i)

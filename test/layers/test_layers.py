@@ -5,7 +5,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,32 @@ def test_packages_do_not_know_the_kinds_of_devices():
         found += [f"{path.name} includes {target}" for target in devices if target != "runtime/device/Device.h"]
         found += [f"{path.name} has {word}" for word in DEVICE_KIND.findall(text)]
     assert not found, "\n".join(found)
+
+
+def python_imports(module: str, path: Path, known: Collection[str]) -> set[str]:
+    """Returns the modules of the package that a module imports, also within functions, but not for types only."""
+    found = set()
+    nodes = [ast.parse(path.read_text())]
+    for node in nodes:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            full = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {full[name] if full[name] in known else node.module for name in full}
+        nodes.extend(ast.iter_child_nodes(node))
+    return (found & set(known)) - {module}
+
+
+def test_python_modules_import_without_circles():
+    folder = ROOT / "runtime" / "python"
+    paths = {".".join(p.relative_to(folder).with_suffix("").parts): p for p in (folder / "kpkg").rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    # `from kpkg import _native` names the package, since the native module is no file here.
+    imports = {name: python_imports(name, path, modules) - {"kpkg"} for name, path in modules.items()}
+    while free := [name for name, others in imports.items() if not others & imports.keys()]:
+        for name in free:
+            del imports[name]
+    assert not imports, f"circles among {sorted(imports)}"
 
 
 def test_file_names_say_something():

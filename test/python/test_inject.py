@@ -221,6 +221,9 @@ def test_benchmark_op(default_ops):
         found["speedup"] > 1
     )
     assert not kpkg.benchmark_op("wrong", lambda x: x, lambda x: x + 1, torch.zeros(3), iterations=1)["match"]
+    calls = []
+    kpkg.benchmark_op("counted", lambda: calls.append(0), lambda: calls.append(1), warmup=3, iterations=19)
+    assert calls.count(0) == calls.count(1) == 3 + 1 + 19  # one call of each is compared
     with pytest.raises(ValueError, match="iterations"):
         kpkg.benchmark_op("none", lambda: None, lambda: None, iterations=0)
 

@@ -72,7 +72,7 @@ def pair(layer, args):
 @pytest.mark.parametrize("layer, args, shape", CASES, ids=lambda value: getattr(value, "__name__", None))
 def test_drop_in(layer, args, shape):
     mine, theirs = pair(layer, args)
-    assert isinstance(mine, layer.torch_layer) and mine.use_kpkg
+    assert isinstance(mine, layer.torch_layer) and mine.use_kpkg == ("reflect" not in args)
     x, y = (torch.randn(shape, generator=torch.Generator().manual_seed(1)).requires_grad_() for _ in range(2))
     with kpkg.fallback_policy("silent"):  # PyTorch may compute a product's gradient
         found, expected = mine(x), theirs(y)
@@ -204,6 +204,7 @@ def test_modes_that_are_no_op_of_kpkg():
     x = torch.randn(4, 3, 5, 5)
     y = x.clone()
     assert nn.ReLU(inplace=True)(y) is y
+    assert not nn.ReLU(inplace=True).use_kpkg and not nn.MaxPool2d(2, return_indices=True).use_kpkg
     pooled, indices = nn.MaxPool2d(2, return_indices=True)(x)
     assert indices.dtype == torch.int64 and pooled.shape == indices.shape
 
@@ -265,6 +266,29 @@ def test_transposed_convolutions_of_a_given_size():
     x = torch.randn(2, 3, 5, 6)
     for size in ([9, 11], [10, 12]):
         assert_close(mine(x, size), theirs(x, size))
+
+
+@pytest.mark.parametrize(
+    "layer, inputs",
+    [
+        (nn.CrossEntropyLoss(), (torch.randn(4, 5), torch.tensor([0, 4, 2, 1]))),
+        (nn.KLDivLoss(reduction="sum"), (torch.randn(4, 5), torch.rand(4, 5))),
+        (nn.ConvTranspose2d(3, 4, 3, 2, 1), (torch.randn(2, 3, 5, 6), [10, 12])),
+        (nn.GRUCell(3, 4), (torch.randn(2, 3), torch.randn(2, 4))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_compiled_code_runs_pytorch_where_inject_wants_that(layer, inputs, default_ops):
+    """Layers that PyTorch fuses with their neighbours leave compiled code to it, with all their inputs."""
+    layer._kpkg_when_compiled = False
+    op = layer._kpkg_op.op
+    torch._dynamo.reset()
+    with torch.no_grad():
+        before = op.stats()["calls"]
+        found = torch.compile(lambda *given: layer(*given), backend="eager")(*inputs)
+        assert op.stats()["calls"] == before
+        assert_close(found, layer(*inputs))
+        assert op.stats()["calls"] == before + 1
 
 
 def test_copies_keep_what_they_are():

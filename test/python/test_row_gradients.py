@@ -5,8 +5,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import pytest
 import torch
+from torch.testing import assert_close
 
 TARGET = torch.tensor([2, 0, -100, 4])
 
@@ -81,3 +83,16 @@ def test_gradcheck(ops, name, call, shapes):
     torch.manual_seed(0)
     inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
     assert torch.autograd.gradcheck(lambda *tensors: call(ops[name], *tensors), inputs)
+
+
+def test_second_derivatives_of_native_layer_norm_have_its_eps(libraries):
+    """PyTorch's implementation computes them, with the same number added to the variance."""
+    x = torch.randn(3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+    def second(norm):
+        (first,) = torch.autograd.grad(norm(x).pow(3).sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), x)[0]
+
+    with kpkg.fallback_policy("silent"):
+        found = second(lambda x: libraries["norm"].native_layer_norm(x, [8], eps=0.5)[0])
+    assert_close(found, second(lambda x: torch.nn.functional.layer_norm(x, [8], eps=0.5)))

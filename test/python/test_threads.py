@@ -55,7 +55,7 @@ def test_a_bad_variable_is_warned_about_once(value):
     assert done.stderr.count(f"KPKG_NUM_THREADS={value} is not understood (a number of threads from 1 to 1024)") == 1
 
 
-@pytest.mark.parametrize("count", [0, -3, 1025])
+@pytest.mark.parametrize("count", [0, -3, 1025, 2**31, 2**40, -(2**70)])
 def test_a_bad_number_is_refused(count):
     before = kpkg.get_cpu_threads()
     with pytest.raises(ValueError, match=f"1 to 1024 threads, not {count}"):

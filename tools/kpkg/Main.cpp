@@ -1,6 +1,8 @@
 // Runs the `kpkg` command.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Targets.h"
 #include "tools/kpkg/Commands.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 using namespace kpkg::command;
@@ -10,6 +12,25 @@ static bool hasCommand(CLI::App &app, const std::string &name) {
     if (command->check_name(name))
       return true;
   return false;
+}
+
+/// Options of nvcc that choose architectures.
+constexpr std::string_view nvccOptions[] = {"-arch", "--arch", "--gpu-architecture", "-gencode", "--generate-code"};
+
+/// Answers options of nvcc in a command line that was refused.
+static void answerNvcc(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string option(argv[i]);
+    std::string name = option.substr(0, option.find('='));
+    if (std::find(std::begin(nvccOptions), std::end(nvccOptions), name) == std::end(nvccOptions))
+      continue;
+    std::string value = option != name ? option.substr(name.size()) : i + 1 < argc ? argv[i + 1] : "";
+    std::string chip = value.substr(std::min(value.rfind("sm_"), value.size()));
+    auto targets = kpkg::compiler::resolveTargets({chip});
+    if (!targets)
+      llvm::consumeError(targets.takeError());
+    fmt::print(stderr, "kpkg: {} is an option of nvcc: write --target {}\n", name, targets ? targets->str() : "sm_90a");
+  }
 }
 
 int main(int argc, char **argv) {
@@ -50,7 +71,10 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? Success : UsageError;
+    if (app.exit(error) == 0)
+      return Success;
+    answerNvcc(argc, argv);
+    return UsageError;
   }
   return exitCode;
 }

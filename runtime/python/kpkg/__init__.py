@@ -21,9 +21,7 @@ from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._info import kernel_info
 from kpkg._library import CustomOpLibrary, load
-from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
-from kpkg._messages import closest as _closest
-from kpkg._messages import elsewhere as _elsewhere
+from kpkg._messages import missing as _missing
 from kpkg._native import cpu_targets, cpu_threads, version
 from kpkg._native import cpu_threads as get_cpu_threads
 from kpkg._op import Op
@@ -54,11 +52,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"kpkg.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"kpkg.{_LAZY[name]}"), name)
-    if name in _WRITTEN_IN_K:
-        raise ImportError(_WRITTEN_IN_K[name])
     if not name.startswith("_") and ops.has(name):
         return getattr(ops, name)
-    raise AttributeError(f"module 'kpkg' has no attribute {name!r}{_elsewhere(name) or _closest(name, __dir__())}")
+    raise _missing("kpkg", name, __dir__())
 
 
 def __dir__() -> list[str]:
@@ -81,37 +77,9 @@ def load_ipython_extension(shell: Any) -> None:
 __version__: str = version()
 
 __all__ = [
-    "CaptureError",
-    "CompileError",
-    "Compiler",
-    "CustomOpLibrary",
-    "DeviceError",
-    "FallbackWarning",
-    "Injection",
-    "KernelConfig",
-    "KernelError",
-    "KpkgWarning",
-    "Op",
-    "PackageError",
-    "PrecisionConfig",
-    "Profile",
-    "cpu_targets",
-    "cpu_threads",
-    "benchmark_op",
-    "fallback_policy",
-    "get_compiler",
-    "get_cpu_threads",
-    "get_fallback_policy",
-    "inject",
-    "kernel_info",
-    "kernels",
-    "load",
-    "nn",
-    "ops",
-    "profile_kernel",
-    "register_sharding",
-    "set_cpu_threads",
-    "set_fallback",
-    "set_fallback_policy",
-    "sparse",
-]
+    "CaptureError", "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "FallbackWarning", "Injection",
+    "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
+    "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler", "get_cpu_threads", "get_fallback_policy", "inject",
+    "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel", "register_sharding", "set_cpu_threads",
+    "set_fallback", "set_fallback_policy", "sparse",
+]  # fmt: skip

@@ -32,21 +32,19 @@ _ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
 }
 
 
-class _AdaptedRMSNorm(Layer):
-    kpkg_ops = ("kpkg::rms_norm",)
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+class _AdaptedRMSNorm(Layer, op="rms_norm"):
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         eps = self.variance_epsilon if hasattr(self, "variance_epsilon") else self.eps
         return input, self.weight.shape, self.weight, eps
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, *self.weight.shape, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, *self.weight.shape, device="meta"),)
 
 
 class _AdaptedActivation(Layer):
     after: tuple[Any, ...] = ()
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         return input, *self.after
 
 
@@ -58,13 +56,14 @@ def counterpart(kind: type[nn.Module]) -> type[Layer] | None:
         return known
     if not kind.__module__.startswith("transformers."):
         return None
+    contents: dict[str, Any] = {"__module__": __name__}
     if kind.__name__ in _RMS_NORMS:
-        return type(f"Kpkg{kind.__name__}", (_AdaptedRMSNorm, kind), {"torch_layer": kind, "__module__": __name__})
-    if kind.__name__ in _ACTIVATIONS:
-        op, after = _ACTIVATIONS[kind.__name__]
-        contents = {"torch_layer": kind, "kpkg_ops": (op,), "after": after, "__module__": __name__}
-        return type(f"Kpkg{kind.__name__}", (_AdaptedActivation, kind), contents)
-    if kind.__name__ in _latent.KINDS and _latent.suits(kind):
-        contents = {"torch_layer": kind, "__module__": __name__}
-        return type(f"Kpkg{kind.__name__}", (_latent.LatentAttention, kind), contents)
-    return None
+        base: type[Layer] = _AdaptedRMSNorm
+    elif kind.__name__ in _ACTIVATIONS:
+        base, (op, after) = _AdaptedActivation, _ACTIVATIONS[kind.__name__]
+        contents |= {"kpkg_ops": (op,), "after": after}
+    elif kind.__name__ in _latent.KINDS and _latent.suits(kind):
+        base = _latent.LatentAttention
+    else:
+        return None
+    return type(f"Kpkg{kind.__name__}", (base, kind), contents)

@@ -31,6 +31,36 @@ _OF_LAYERS = ("torch.nn.modules.", "transformers.activations")
 _Row = tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]]
 
 
+# Functions of PyTorch by the names of their ops, with their arguments in order.
+_LIGHT = {
+    "layer_norm": "input normalized_shape weight bias eps cudnn_enable",
+    "group_norm": "input num_groups weight bias eps cudnn_enabled",
+    "batch_norm": "input running_mean running_var weight bias training momentum eps",
+    "instance_norm": "input running_mean running_var weight bias use_input_stats momentum eps",
+    **dict.fromkeys(("relu", "silu", "mish", "selu", "hardsigmoid", "hardswish"), "input inplace"),
+    **dict.fromkeys(("sigmoid", "tanh"), "input"),
+    "gelu": "input approximate",
+    "elu": "input alpha inplace",
+    "leaky_relu": "input negative_slope inplace",
+    "hardtanh": "input min_val max_val inplace",
+    "softplus": "input beta threshold",
+}
+_CONVOLUTIONS = {
+    "conv{}d": "input weight bias stride padding dilation groups",
+    "conv_transpose{}d": "input weight bias stride padding output_padding groups dilation",
+}
+_POOLS = {
+    "max_pool{}d": "input kernel_size stride padding dilation ceil_mode return_indices",
+    "avg_pool{}d": "input kernel_size stride padding ceil_mode count_include_pad divisor_override",
+}
+
+
+def _functions(name: str, *owners: Any) -> tuple[Any, ...]:
+    """Returns PyTorch's functions of the name, each once: several modules may have the same one."""
+    found = (getattr(owner, name, None) for owner in owners)
+    return tuple({id(function): function for function in found if function is not None}.values())
+
+
 def _table() -> dict[Any, Call]:
     """Returns the replacement of each function of PyTorch, which may have several names."""
     heavy: list[_Row] = [
@@ -44,42 +74,22 @@ def _table() -> dict[Any, Call]:
         (products.scaled_dot_product_attention, ("attention",), (F.scaled_dot_product_attention,)),
     ]
     light: list[_Row] = [
-        (forms.softmax_of_functional("softmax"), ("softmax",), (F.softmax,)),
-        (forms.softmax_of_tensors("softmax"), ("softmax",), (torch.softmax, Tensor.softmax)),
-        (forms.softmax_of_functional("log_softmax"), ("log_softmax",), (F.log_softmax,)),
-        (forms.softmax_of_tensors("log_softmax"), ("log_softmax",), (torch.log_softmax, Tensor.log_softmax)),
-        (forms.layer_norm, ("layer_norm",), (F.layer_norm, torch.layer_norm)),
         (forms.rms_norm, ("rms_norm",), (F.rms_norm, torch.rms_norm)),
-        (forms.group_norm, ("group_norm",), (F.group_norm, torch.group_norm)),
-        (forms.batch_norm, ("batch_norm",), (F.batch_norm,)),
-        (forms.instance_norm, ("instance_norm",), (F.instance_norm,)),
-        (forms.gelu, ("gelu",), (F.gelu,)),
-        (forms.relu, ("relu",), (F.relu, torch.relu, Tensor.relu)),
-        (forms.silu, ("silu",), (F.silu,)),
-        (forms.mish, ("mish",), (F.mish,)),
-        (forms.sigmoid, ("sigmoid",), (torch.sigmoid, Tensor.sigmoid)),
-        (forms.tanh, ("tanh",), (torch.tanh, Tensor.tanh)),
-        (forms.elu, ("elu",), (F.elu,)),
-        (forms.selu, ("selu",), (F.selu, torch.selu)),
-        (forms.leaky_relu, ("leaky_relu",), (F.leaky_relu,)),
-        (forms.hardtanh, ("hardtanh",), (F.hardtanh,)),
         (forms.relu6, ("hardtanh",), (F.relu6,)),
-        (forms.hardsigmoid, ("hardsigmoid",), (F.hardsigmoid,)),
-        (forms.hardswish, ("hardswish",), (F.hardswish,)),
-        (forms.softplus, ("softplus",), (F.softplus,)),
     ]
+    for name in ("softmax", "log_softmax"):
+        light.append((forms.softmax(name, "input dim _stacklevel dtype"), (name,), (getattr(F, name),)))
+        light.append((forms.softmax(name, "input dim dtype"), (name,), _functions(name, torch, Tensor)))
+    for name, arguments in _LIGHT.items():
+        has_one_order = name not in ("batch_norm", "instance_norm")  # torch has these with another order of arguments
+        owners = (F, torch, Tensor) if has_one_order else (F,)
+        light.append((forms.forwarded(name, arguments), (name,), _functions(name, *owners)))
     for rank in (1, 2, 3):
-        for make, name in (
-            (forms.conv, f"conv{rank}d"),
-            (forms.conv_transpose, f"conv_transpose{rank}d"),
-            (forms.max_pool, f"max_pool{rank}d"),
-            (forms.avg_pool, f"avg_pool{rank}d"),
-        ):
-            known = {id(f): f for f in (getattr(F, name), getattr(torch, name, None)) if f is not None}
-            row: _Row = (make(rank), (name,), tuple(known.values()))
-            (heavy if "conv" in name else light).append(row)
-        pool = getattr(F, f"adaptive_avg_pool{rank}d")
-        light.append((forms.adaptive_avg_pool(rank), ("mean",), (pool,)))
+        for pattern, arguments in (_CONVOLUTIONS | _POOLS).items():
+            name = pattern.format(rank)
+            row: _Row = (forms.forwarded(name, arguments), (name,), _functions(name, F, torch))
+            (heavy if pattern in _CONVOLUTIONS else light).append(row)
+        light.append((forms.adaptive_avg_pool(rank), ("mean",), (getattr(F, f"adaptive_avg_pool{rank}d"),)))
     found: dict[Any, Call] = {}
     for row in (*heavy, *light):
         run, ops, functions = row

@@ -45,17 +45,9 @@ _NAMES = frozenset(
     "unsqueeze squeeze view reshape transpose permute chunk split contiguous".split()
 )
 _BUILTINS = frozenset({"len", "range", "int", "float", "tuple", "list", "zip", "enumerate"})
+# Instructions with effects that a trace does not show.
 _OPCODES = frozenset(
-    {
-        "STORE_ATTR",
-        "DELETE_ATTR",
-        "STORE_SUBSCR",
-        "DELETE_SUBSCR",
-        "STORE_GLOBAL",
-        "DELETE_GLOBAL",
-        "IMPORT_NAME",
-        "MAKE_FUNCTION",
-    }
+    "STORE_ATTR DELETE_ATTR STORE_SUBSCR DELETE_SUBSCR STORE_GLOBAL DELETE_GLOBAL IMPORT_NAME MAKE_FUNCTION".split()
 )
 
 
@@ -267,24 +259,15 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
         if node is None:
             break
         layer = _layer(owner, node)
+        is_call = node.op in ("call_function", "call_method")
         one = len(node.args) == 1 and not node.kwargs
         if one and type(layer) in _NORMS and len(nodes) == 1:
             norm = str(node.target)
         elif one and activation_of(layer):
             activation = str(activation_of(layer)), str(node.target)
-        elif (
-            node.op in ("call_function", "call_method")
-            and node.target in _FUNCTIONS
-            and len(node.args) == 1
-            and set(node.kwargs) <= {"inplace"}
-        ):
+        elif is_call and node.target in _FUNCTIONS and len(node.args) == 1 and set(node.kwargs) <= {"inplace"}:
             activation = _FUNCTIONS[node.target], None
-        elif (
-            node.op in ("call_function", "call_method")
-            and node.target in _SUMS
-            and not has_residual
-            and _is_sum(node, nodes[-1])
-        ):
+        elif is_call and node.target in _SUMS and not has_residual and _is_sum(node, nodes[-1]):
             has_residual = True
         else:
             break
@@ -293,9 +276,8 @@ def _chain(owner: nn.Module, first: fx.Node) -> tuple[Chain, list[fx.Node]] | No
         return None
     if activation is None:  # a convolution with a norm is a fold, and PyTorch may fuse a lone sum with further steps
         return None
-    if any(
-        first.args[0] in node.all_input_nodes for node in _between(nodes)
-    ):  # this node might write to the input that the convolution is to read later
+    # Such a node might write to the input that the convolution is to read later.
+    if any(first.args[0] in node.all_input_nodes for node in _between(nodes)):
         return None
     if has_residual and _between(nodes[-2:]):  # such a node might write to the residual
         return None

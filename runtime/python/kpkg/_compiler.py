@@ -132,17 +132,7 @@ class Compiler:
     ) -> Path:
         """Compiles as `compile_from_file` does, and returns the package's file in the cache for other programs to open.
 
-        Args:
-            path: The file or folder.
-            name: The name of the package's file; the name of `path` by default.
-            targets: Targets as for ``kpkg build --target``.
-            options: Further arguments of ``kpkg build``.
-
-        Raises:
-            FileNotFoundError: There is no `path`.
-            CompileError: The compiler refused the source.
-            ValueError: `name` has characters other than letters, digits, - and _.
-            OSError: A file cannot be read or written.
+        Takes the same arguments. Raises the same errors, but PackageError.
         """
         source = Path(path)
         if not source.exists():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -182,15 +182,9 @@ def check_config(op: Op, config: Any) -> str:
             there.setdefault(param["name"], set()).add(str(value))
     for name, values in wanted["params"].items():
         if name not in there:
-            raise ValueError(
-                f"{op.name}: no kernel of it has the parameter {name!r}{closest(name, there)}; there are "
-                f"{', '.join(sorted(there)) or 'none'}"
-            )
+            raise _absent(op, f"has the parameter {name!r}", there, near=name)
         if not there[name] & set(values):
-            raise ValueError(
-                f"{op.name}: no kernel of it is compiled for {name}={' or '.join(values)}; there are "
-                f"{', '.join(sorted(there[name]))}"
-            )
+            raise _absent(op, f"is compiled for {name}={' or '.join(values)}", there[name])
     if config.target is not None and not _TARGET.fullmatch(config.target):
         targets = sorted({each["target"] for each in instances})
         raise ValueError(
@@ -199,18 +193,22 @@ def check_config(op: Op, config: Any) -> str:
         )
     counts = {each["launch"]["threads"] for each in instances if "launch" in each}
     if "threads" in wanted and not counts & set(wanted["threads"]):
-        warps = ", ".join(str(count // 32) for count in sorted(counts))
-        raise ValueError(
-            f"{op.name}: no kernel of it has {' or '.join(map(str, _many(config.warps)))} warps; "
-            + (f"there are {warps}" if warps else "its package has none for GPUs, which alone have warps")
-        )
+        what = f"has {' or '.join(map(str, _many(config.warps)))} warps"
+        if not counts:
+            raise ValueError(
+                f"{op.name}: no kernel of it {what}; its package has none for GPUs, which alone have warps"
+            )
+        raise _absent(op, what, [str(count // 32) for count in sorted(counts)])
     variants = {each["variant"] for each in instances}
     if config.variant is not None and config.variant not in variants:
-        raise ValueError(
-            f"{op.name}: no kernel of it has the variant {config.variant!r}{closest(config.variant, variants)}; "
-            f"there are {', '.join(sorted(variants))}"
-        )
+        raise _absent(op, f"has the variant {config.variant!r}", variants, near=config.variant)
     return text
+
+
+def _absent(op: Op, what: str, there: Collection[str], near: str = "") -> ValueError:
+    names = there if isinstance(there, list) else sorted(there)
+    hint = closest(near, there) if near else ""
+    return ValueError(f"{op.name}: no kernel of it {what}{hint}; there are {', '.join(names) or 'none'}")
 
 
 class Configured:

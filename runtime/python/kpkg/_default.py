@@ -54,16 +54,11 @@ class _Packages:
                 for file in package_files():
                     try:
                         opened.append(CustomOpLibrary(file))
-                    except (
-                        OSError,
-                        RuntimeError,
-                        ValueError,
-                    ) as error:  # an error of one file does not affect the others
+                    except (OSError, RuntimeError, ValueError) as error:  # does not affect the other files
                         self.broken[str(file)] = str(error)
                 self._libraries = opened
                 for name in sorted({name for library in opened for name in library._ops}):
                     self._names.setdefault(name.rpartition("::")[2], []).append(name)
-                _policy.check_op_names(itertools.chain.from_iterable(self._names.values()))
             return self._libraries
 
     def find(self, name: str) -> tuple[Op | None, str]:
@@ -175,10 +170,6 @@ class DefaultOp(CallableOp):
     def _recover(self, error: RuntimeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         assert self._op is not None, "what failed was its call"
         return self._op._recover(error, args, kwargs)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
-        return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes gradients by the backward op, like ``Op.backward``.

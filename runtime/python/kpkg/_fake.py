@@ -7,12 +7,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from kpkg import _arrays, _symbolic
 from kpkg._errors import KernelError
+from kpkg._forms import outputs_of
 from kpkg._op import Op
 
 
@@ -32,17 +34,20 @@ def run(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def run_out(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Checks the tensors of the out= form against the results of `run`."""
     count = len(op.result_types)
-    given = {k: kwargs.pop(k) for k in list(kwargs) if k == "out" or (k.startswith("out") and k[3:].isdigit())}
-    outputs = tuple(given[k] for k in sorted(given))
+    outputs = [kwargs.pop(name) for name in outputs_of(kwargs)]
     if len(outputs) != count:
         raise KernelError(f"{op.name}: {len(outputs)} out tensors for {count} results")
     results = run(op, args, kwargs)
     for output, result in zip(outputs, results if count > 1 else (results,)):
-        if output.shape != result.shape or output.dtype != result.dtype:
-            raise KernelError(
-                f"{op.name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} "
-                f"{tuple(result.shape)}"
-            )
+        check_out(op.name, output, result)
+
+
+def check_out(name: str, output: torch.Tensor, result: torch.Tensor) -> None:
+    """Raises KernelError if the tensor given for a result has another shape or dtype."""
+    if output.shape != result.shape or output.dtype != result.dtype:
+        raise KernelError(
+            f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} {tuple(result.shape)}"
+        )
 
 
 def _device_of(op: Op, values: list[Any]) -> torch.device:
@@ -67,33 +72,18 @@ def _refuse_grad(op: Op, values: list[Any]) -> None:
 
 
 def _is_symbolic(values: list[Any]) -> bool:
-    for value in values:
-        parts = (
-            (*value.shape, *value.stride())
-            if isinstance(value, torch.Tensor)
-            else value
-            if isinstance(value, (list, tuple))
-            else (value,)
-        )
-        if any(isinstance(part, (torch.SymInt, torch.SymFloat, torch.SymBool)) for part in parts):
-            return True
-    return False
+    def parts(value: Any) -> Iterable[Any]:
+        if isinstance(value, torch.Tensor):
+            return *value.shape, *value.stride()
+        return value if isinstance(value, (list, tuple)) else (value,)
+
+    return any(isinstance(part, _symbolic.SYMBOLIC) for value in values for part in parts(value))
 
 
 def _infer(op: Op, values: list[Any]) -> list[Any]:
-    lowered: list[Any] = []
-    for value in values:
+    def lowered(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            lowered.append(
-                (
-                    tuple(value.shape),
-                    value.stride(),
-                    _arrays.dtype_name(value.dtype),
-                    2 if value.device.type == "cuda" else 1,
-                )
-            )
-        elif isinstance(value, torch.dtype):
-            lowered.append(_arrays.dtype_name(value))
-        else:
-            lowered.append(value)
-    return list(op._native.infer(lowered))
+            return _arrays.describe(value)
+        return _arrays.dtype_name(value) if isinstance(value, torch.dtype) else value
+
+    return list(op._native.infer([lowered(value) for value in values]))

@@ -190,18 +190,10 @@ def shipped(name: str) -> Callable[..., Any] | None:
     return compiled(Declaration(name, SHIPPED.name, **record)) if record else None
 
 
-class Fallback:
-    """The declared fallback of an op, compiled by its first call."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-
-    @functools.cached_property
-    def _run(self) -> Callable[..., Any]:
-        return compiled(Declaration.of(self.op))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
+def _declared(op: Op) -> Callable[..., Any]:
+    """Returns the declared fallback of an op. Its first call compiles it."""
+    compiled_once = functools.cache(lambda: compiled(Declaration.of(op)))
+    return lambda *args, **kwargs: compiled_once()(*args, **kwargs)
 
 
 def implementation(op: Op) -> Callable[..., Any] | None:
@@ -213,7 +205,7 @@ def implementation(op: Op) -> Callable[..., Any] | None:
     if own is not None:
         return own
     if op.implementation is None:
-        op.implementation = Fallback(op) if op.rules.fallback else _gradient_of(op, op.differentiates)
+        op.implementation = _declared(op) if op.rules.fallback else _gradient_of(op, op.differentiates)
     return op.implementation
 
 

@@ -42,22 +42,13 @@ class Fold:
         self._folded: tuple[Tensor, Tensor] | None = None
 
     def _sources(self) -> list[Tensor]:
-        norm, convolution = self._norm, self._convolution
-        try:  # nn.Module.__getattr__ would take longer than the rest
-            own, others, buffers = convolution._parameters, norm._parameters, norm._buffers
-            each = (
-                own["weight"],
-                own["bias"],
-                others["weight"],
-                others["bias"],
-                buffers["running_mean"],
-                buffers["running_var"],
-            )
-            return [t for t in each if t is not None]
-        except KeyError:  # a former parameter is computed now
-            pass
-        tensors = (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var)
-        return [t for t in tensors if t is not None]
+        names = (self._convolution, ("weight", "bias")), (self._norm, ("weight", "bias", "running_mean", "running_var"))
+        found = []
+        for layer, each in names:
+            own, buffers = layer._parameters, layer._buffers
+            for name in each:  # nn.Module.__getattr__ would take longer than the rest; it has former parameters
+                found.append(own[name] if name in own else buffers[name] if name in buffers else getattr(layer, name))
+        return [tensor for tensor in found if tensor is not None]
 
     def holds(self) -> bool:
         """Returns whether the convolution computes the norm, too, now.
@@ -65,13 +56,9 @@ class Fold:
         It does not while either is trained, nor where PyTorch runs the convolution.
         """
         convolution, norm = self._convolution, self._norm
-        if (
-            convolution.training
-            or norm.training
-            or not convolution._kpkg_wanted
-            or convolution._stands_back()
-            or not convolution._kpkg_op.is_available
-        ):
+        if convolution.training or norm.training or not convolution._kpkg_wanted:
+            return False
+        if convolution._stands_back() or not convolution._kpkg_op.is_available:
             return False
         return not torch.is_grad_enabled() or not any(t.requires_grad for t in self._sources())
 
@@ -90,22 +77,20 @@ class Fold:
         return self._folded
 
     def _fold(self) -> tuple[Tensor, Tensor]:
-        weight, bias, norm = (
-            cast(Tensor, self._convolution.weight),
-            cast("Tensor | None", self._convolution.bias),
-            self._norm,
-        )
+        convolution: Any = self._convolution
+        norm: Any = self._norm
+        weight, bias = convolution.weight, convolution.bias
         with torch.no_grad():
             exact = torch.promote_types(weight.dtype, torch.float32)
-            scale = torch.rsqrt(cast(Tensor, norm.running_var).to(exact) + norm.eps)
+            scale = torch.rsqrt(norm.running_var.to(exact) + norm.eps)
             if norm.weight is not None:
-                scale = scale * cast(Tensor, norm.weight).to(exact)
-            shift = -cast(Tensor, norm.running_mean).to(exact)
+                scale = scale * norm.weight.to(exact)
+            shift = -norm.running_mean.to(exact)
             if bias is not None:
                 shift = shift + bias.to(exact)
             shift = shift * scale
             if norm.bias is not None:
-                shift = shift + cast(Tensor, norm.bias).to(exact)
+                shift = shift + norm.bias.to(exact)
             folded = weight.to(exact) * scale.reshape(-1, *[1] * (weight.dim() - 1))
             return folded.to(weight.dtype), shift.to(weight.dtype)
 
@@ -115,7 +100,7 @@ class _Folding:
 
     _kpkg_fold: Fold | None = None
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         if self._kpkg_fold is not None and self._kpkg_fold.holds():
             return (input, *self._kpkg_fold.parameters(), *self._settings(input))  # type: ignore[attr-defined]
         return super()._arguments(input)  # type: ignore[misc]  # the next base, a layer, has the method
@@ -142,9 +127,8 @@ class _Folded:
         return cast(Tensor, super().forward(input))  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")
-        }  # copies of the two layers are independent: each computes its own part
+        # Copies of the two layers are independent: each computes its own part.
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_kpkg")}
 
 
 _FOLDING: dict[type[nn.Module], Any] = {
@@ -154,9 +138,8 @@ _FOLDING: dict[type[nn.Module], Any] = {
 _FOLDED: dict[type[nn.Module], Any] = {
     kind: type(f"Folded{kind.__name__}", (_Folded, kind), {"__module__": __name__}) for kind in _NORMS.values()
 }
-globals().update(
-    {made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())}
-)  # pickle looks for the classes in the module
+# Pickle looks for the classes in the module.
+globals().update({made.__name__: made for made in (*_FOLDING.values(), *_FOLDED.values())})
 
 
 def folded(convolution: nn.Module, norm: nn.Module) -> tuple[kpkg_nn.Layer, nn.Module]:

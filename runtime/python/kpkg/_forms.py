@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
@@ -110,6 +111,11 @@ class CallForm:
             named["rstd"] = (_wide(named.pop("var")) + named.pop("eps", 1e-5)) ** -0.5
             named["mean"] = _wide(named["mean"])
         return args[:at], {**named, "normalized_shape": tuple(named["weight"].shape)}
+
+
+def outputs_of(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments `out`, or `out0`, `out1` and so on, in order."""
+    return {name: kwargs[name] for name in sorted(kwargs) if re.fullmatch(r"out\d?", name)}
 
 
 def _wide(value: Any) -> Any:

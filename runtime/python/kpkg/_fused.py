@@ -21,6 +21,7 @@ from torch.nn.modules import module as _module
 from kpkg import _default, _folding
 from kpkg import nn as kpkg_nn
 from kpkg._chains import Chain, Traced, activation_of
+from kpkg._injection import Replacement
 
 
 def has_hooks(layer: nn.Module) -> bool:
@@ -28,12 +29,8 @@ def has_hooks(layer: nn.Module) -> bool:
 
 
 def any_global_hooks() -> bool:
-    return bool(
-        _module._global_forward_hooks
-        or _module._global_forward_pre_hooks
-        or _module._global_backward_hooks
-        or _module._global_backward_pre_hooks
-    )
+    kinds = "forward_hooks forward_pre_hooks backward_hooks backward_pre_hooks".split()
+    return any(getattr(_module, f"_global_{kind}") for kind in kinds)
 
 
 @dataclasses.dataclass
@@ -111,13 +108,11 @@ class Launch:
         size = list(shape)
         if isinstance(layer, nn.Linear):
             return [*size[:-1], layer.out_features]
+        named = isinstance(layer.padding, str)
         for i, (taps, stride, dilation) in enumerate(zip(layer.kernel_size, layer.stride, layer.dilation)):
             at = len(size) - len(layer.kernel_size) + i
-            padding = (
-                {"same": dilation * (taps - 1), "valid": 0}[layer.padding]
-                if isinstance(layer.padding, str)
-                else 2 * layer.padding[i]
-            )
+            reach = {"same": dilation * (taps - 1), "valid": 0}
+            padding = reach[layer.padding] if named else 2 * layer.padding[i]
             size[at] = (size[at] + padding - dilation * (taps - 1) - 1) // stride + 1
         size[-len(layer.kernel_size) - 1] = layer.out_channels
         return size
@@ -247,6 +242,10 @@ class Block:
         else:
             self._make()
 
+    def replacement(self, launch: Any) -> Replacement:
+        """Returns the replacement of a chain by this launch."""
+        return Replacement(functools.partial(self.put, launch), functools.partial(self.take_out, launch))
+
     def _make(self) -> None:
         chains = tuple(chain for chain in self.traced.chains if chain in self.launches)
         if chains not in self._made:
@@ -276,17 +275,10 @@ class Block:
                 if chain in self.traced.calls:
                     copies[node] = self.traced.calls[chain](graph, copies, function)
                     continue
-                given = [
-                    nodes[0].args[0],
-                    *(
-                        a
-                        for i, each in enumerate(nodes)
-                        if len(each.args) == 2
-                        for a in each.args
-                        if a is not nodes[i - 1]
-                    ),
-                ]
-                copies[node] = graph.call_function(function, tuple(copies[cast(fx.Node, each)] for each in given))
+                sums = ((each, nodes[i - 1]) for i, each in enumerate(nodes) if len(each.args) == 2)
+                residuals = (a for each, before in sums for a in each.args if a is not before)
+                given = (cast(fx.Node, each) for each in (nodes[0].args[0], *residuals))
+                copies[node] = graph.call_function(function, tuple(copies[each] for each in given))
             elif node not in within:
                 copies[node] = graph.node_copy(node, lambda each: copies[each])
         return graph

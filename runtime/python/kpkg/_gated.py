@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 
 from kpkg import _chains, _default, _fused, _passes
 from kpkg._call_forms import alike
-from kpkg._injection import Injection, Replacement, Row, agrees, signature, use
+from kpkg._injection import Injection, Row, signature
 from kpkg._samples import Samples, call
 
 _SUMS = (operator.add, torch.add, "add")
@@ -188,11 +188,8 @@ def _may_write(nodes: tuple[fx.Node, ...], inputs: tuple[fx.Node, ...]) -> bool:
     while node is not nodes[-1]:
         if node not in within and any(each in inputs for each in node.all_input_nodes):
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            if (
-                node.op == "call_module"
-                or name.endswith("_")
-                or name in ("iadd", "imul", "isub", "itruediv", "setitem")
-            ):
+            writes = name.endswith("_") or name in ("iadd", "imul", "isub", "itruediv", "setitem")
+            if writes or node.op == "call_module":
                 return True
         node = node.next
     return False
@@ -314,25 +311,23 @@ def gate_all(
         row = Row(name, "x + rms_norm(y) * tanh(gate)", "residual_tanh_gated_rmsnorm", "", is_fold=True)
         row.calls, row._ops = samples.count[name], (launch.op.name,)
         injection.rows.append(row)
-        if _is_better(injection, row, launch, tolerance):
-            row.status = "replaced"
-            use(
-                row,
-                Replacement(
-                    lambda block=block, launch=launch: block.put(launch),  # type: ignore[misc]
-                    lambda block=block, launch=launch: block.take_out(launch),  # type: ignore[misc]
-                ),
-            )
+        _try(injection, row, block, launch, tolerance)
 
 
-def _is_better(injection: Injection, row: Row, launch: GatedLaunch, tolerance: float | None) -> bool:
+def _try(injection: Injection, row: Row, block: _fused.Block, launch: GatedLaunch, tolerance: float | None) -> None:
     given = launch.given
+    if given is None:
+        row.status = "kept: not used by the sample"
+        return
     with torch.no_grad():
-        if given is None:
-            row.status = "kept: not used by the sample"
-        elif not launch.holds(*given) or not launch.op.supports(*given):
-            row.status = f"kept: {launch.op.reason or 'no kernel for its dtypes, shapes and device'}"
-        elif agrees(row, launch.together(*given), launch.apart(*given), tolerance):
-            key = ("gated", launch.chain.eps, *(signature(each) for each in given))
-            return injection._is_fast(row, key, lambda: launch.apart(*given), lambda: launch.together(*given))
-    return False
+        if not launch.holds(*given) or not launch.op.supports(*given):
+            row.keep_without_kernel(launch.op.reason, "dtypes, shapes and device")
+            return
+    injection._choose(
+        row,
+        ("gated", launch.chain.eps, *(signature(each) for each in given)),
+        lambda: launch.apart(*given),
+        lambda: launch.together(*given),
+        block.replacement(launch),
+        tolerance,
+    )

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from kpkg import _default, _policy
-from kpkg._messages import among
+from kpkg._messages import among, table
 
 
 class KernelInfo(dict[str, Any]):
@@ -18,15 +18,8 @@ class KernelInfo(dict[str, Any]):
     def table(self) -> str:
         """Returns the lines of the table: op, package, policy, calls, launches of kernels, fallbacks."""
         heads = ("op", "package", "policy", "calls", "launches", "fallbacks")
-        rows = [
-            heads,
-            *((name, *_row(each)) for name, each in self.items() if not name.endswith(("_autograd", "_reference"))),
-        ]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-        return "\n".join(
-            "  ".join(f"{text:{'<' if i < 3 else '>'}{widths[i]}}" for i, text in enumerate(row)).rstrip()
-            for row in rows
-        )
+        shown = {name: each for name, each in self.items() if not name.endswith(("_autograd", "_reference"))}
+        return "\n".join(table([heads, *((name, *_row(each)) for name, each in shown.items())], right=range(3, 6)))
 
     __str__ = table
 

@@ -27,15 +27,7 @@ from kpkg.nn import Layer
 
 # Layers that PyTorch computes by libraries when it compiles. It fuses other layers into its own kernels; as ops of
 # their own, they would prevent that.
-_STAYS_WHEN_COMPILED = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.ConvTranspose3d,
-)
+_STAYS_WHEN_COMPILED = (nn.Linear, nn.modules.conv._ConvNd)
 
 
 def inject(
@@ -188,7 +180,7 @@ def _replace_layer(
         return row
     if samples is None:
         if not made.use_kpkg:
-            row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
+            row.keep_without_kernel(made._kpkg_op.reason)
             return row
     elif name not in samples.inputs:
         row.status = "kept: not used by the sample"
@@ -212,7 +204,7 @@ def _is_better(
     """Returns whether the replacement is right and not slower on these inputs; fills in the row."""
     first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
     if first is None or not made.supports(first.device, first.dtype):
-        row.status = f"kept: {made._kpkg_op.reason or 'no kernel for its dtype and device'}"
+        row.keep_without_kernel(made._kpkg_op.reason)
         return False
 
     is_trained = layer.training and any(t.requires_grad for t in (*_passes.floats((args, kwargs)), *layer.parameters()))

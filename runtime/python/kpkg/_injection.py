@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from kpkg import _default, _measure
 from kpkg._errors import CaptureError, KernelError
 from kpkg._measure import compare
+from kpkg._messages import table
 
 # The ratio of times, by the clock of the host, up to which a replacement counts as not slower.
 NOISE = 1.03
@@ -48,6 +50,10 @@ class Row:
     # The functions that put the replacement in the original's place, and back.
     _replacement: Replacement | None = field(default=None, repr=False, compare=False)
 
+    def keep_without_kernel(self, reason: str, subject: str = "dtype and device") -> None:
+        """Notes that the original stays, for `reason`, or since no kernel has its properties."""
+        self.status = f"kept: {reason or f'no kernel for its {subject}'}"
+
     @property
     def is_replaced(self) -> bool:
         """Returns whether kpkg runs there now."""
@@ -58,6 +64,20 @@ class Row:
 class Replacement:
     put: Callable[[], None]
     take_out: Callable[[], None]
+
+    @staticmethod
+    def of(*parts: Replacement) -> Replacement:
+        """Returns the replacement that puts all parts in, in their order, and takes them out in the reverse order."""
+
+        def put() -> None:
+            for part in parts:
+                part.put()
+
+        def take_out() -> None:
+            for part in reversed(parts):
+                part.take_out()
+
+        return Replacement(put, take_out)
 
 
 class Injection:
@@ -140,6 +160,28 @@ class Injection:
         row.original_us, row.kpkg_us = self._times(key, original, replacement)
         return self._has_time(row)
 
+    def _choose(
+        self,
+        row: Row,
+        key: Any,
+        original: Callable[[], Any],
+        replacement: Callable[[], Any],
+        places: Replacement,
+        tolerance: float | None,
+        compiled: Callable[[], Any] | None = None,
+    ) -> None:
+        """Puts a replacement in the places where it is right and not slower; fills in the row.
+
+        `compiled` takes as long as the original in compiled code, where PyTorch fuses steps behind a layer.
+        """
+        with torch.no_grad():
+            if not agrees(row, replacement(), original(), tolerance):
+                return
+            timed = compiled if self.is_compiled and compiled is not None else original
+            if self._is_fast(row, key, timed, replacement):
+                row.status = "replaced"
+                use(row, places)
+
     def _has_time(self, row: Row) -> bool:
         """Returns whether the times of a row are those of a replacement that is not slower; fills in the row."""
         assert row.original_us is not None and row.kpkg_us is not None, "they were measured"
@@ -194,46 +236,25 @@ class Injection:
         self.restore()
 
     def __str__(self) -> str:
-        heads = ("layer", "type", "replacement", "error", "original us", "kpkg us", "")
-        lines = [
-            (
-                row.name,
-                row.layer,
-                row.replacement,
-                _number(row.error, ".1e"),
-                _number(row.original_us, ".1f"),
-                _number(row.kpkg_us, ".1f"),
-                row.status,
-            )
-            for row in self.rows
-        ]
-        total = (
-            "(model)",
-            type(self.model).__name__,
-            "",
-            _number(self.error, ".1e"),
-            _number(self.original_us, ".1f"),
-            _number(self.kpkg_us, ".1f"),
-            "",
-        )
-        lines.append((*total[:-1], f"{len(self.replaced)} of {len(self.rows)} replaced"))
-        widths = [max(len(line[i]) for line in (heads, *lines)) for i in range(len(heads))]
-        table = [
-            "  ".join(f"{text:{'>' if 3 <= i <= 5 else '<'}{widths[i]}}" for i, text in enumerate(line)).rstrip()
-            for line in (heads, *lines)
-        ]
+        def line(name: str, kind: str, replacement: str, of: Row | Injection, status: str) -> tuple[str, ...]:
+            numbers = _number(of.error, ".1e"), _number(of.original_us, ".1f"), _number(of.kpkg_us, ".1f")
+            return name, kind, replacement, *numbers, status
+
+        lines: list[tuple[str, ...]] = [("layer", "type", "replacement", "error", "original us", "kpkg us", "")]
+        lines += [line(row.name, row.layer, row.replacement, row, row.status) for row in self.rows]
+        count = f"{len(self.replaced)} of {len(self.rows)} replaced"
+        lines.append(line("(model)", type(self.model).__name__, "", self, count))
+        text = table(lines, right=range(3, 6))
         if self.original_us is not None and self.kpkg_us is not None:
             if self.by_gpu_time:
-                table.append("Times of layers are the GPU's alone: the model keeps it busy")
-            table.append(
+                text.append("Times of layers are the GPU's alone: the model keeps it busy")
+            text.append(
                 f"Found {100 * (self.share() or 0.0):.0f} % of the original's time, replaced "
                 f"{100 * (self.share(self.replaced) or 0.0):.0f} %"
             )
-            table.append(f"Original {self.original_us / 1000:.3f} ms / iter")
-            table.append(
-                f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}"
-            )
-        return "\n".join(table)
+            text.append(f"Original {self.original_us / 1000:.3f} ms / iter")
+            text.append(f"kpkg     {self.kpkg_us / 1000:.3f} ms / iter, outputs differ by {_number(self.error, '.1e')}")
+        return "\n".join(text)
 
 
 def _number(value: float | None, form: str) -> str:

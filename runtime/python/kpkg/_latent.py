@@ -29,7 +29,7 @@ def suits(kind: type[nn.Module]) -> bool:
     return hasattr(kind, "expand_kv")
 
 
-class LatentAttention(Layer):
+class LatentAttention(Layer, op="attention_latent"):
     """Attends to compressed keys: a key and its value are read once for all heads.
 
     Queries are projected to the compressed keys, and sums of compressed values are projected to the values of each
@@ -38,8 +38,6 @@ class LatentAttention(Layer):
     The layer's own forward runs in training mode, with a mask, and where gradients are recorded. It also runs if
     weights of the attention are asked for, for several queries behind a cache, under autocast, and in torch.compile.
     """
-
-    kpkg_ops = ("kpkg::attention_latent",)
 
     def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
         size = self.kv_lora_rank + self.qk_rope_head_dim
@@ -66,11 +64,8 @@ class LatentAttention(Layer):
             return False
         if torch.is_grad_enabled() and (hidden_states.requires_grad or any(p.requires_grad for p in self.parameters())):
             return False
-        if (
-            hidden_states.shape[1] > 1
-            and past_key_values is not None
-            and past_key_values.get_seq_length(self.layer_idx)
-        ):
+        length = 0 if past_key_values is None else past_key_values.get_seq_length(self.layer_idx)
+        if length and hidden_states.shape[1] > 1:
             return False  # without a mask, PyTorch counts the positions of such queries from the first key
         if self.kv_b_proj.weight.dtype != hidden_states.dtype:
             return False

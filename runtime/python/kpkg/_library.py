@@ -66,8 +66,10 @@ class CustomOpLibrary:
 
         If PyTorch has been imported, the ops are registered with it at once (``torch.ops.kpkg.softmax``). Otherwise the
         first call with a PyTorch tensor, or ``register_torch()``, registers them. The library loaded last has the
-        public names. Ops of earlier libraries continue to run their own package. Raises FileNotFoundError, OSError,
-        PackageError.
+        public names. Ops of earlier libraries continue to run their own package.
+
+        Raises FileNotFoundError if the file is missing, and OSError if it cannot be read. Raises PackageError if it is
+        no package, damaged, too new or not trusted.
 
         ``policy`` says which packages may be opened: ``"any"``, ``"digest"`` or ``"signed-by:<key>,<key>"``. The
         default is ``KPKG_TRUST``, else ``"digest"``. ``lock`` is a file of ``kpkg lock`` that must list the package,
@@ -144,14 +146,18 @@ class CustomOpLibrary:
         self._native.set_policy(_policy.check_policy(policy or _policy.get_fallback_policy()))
         self.fallback_policy = policy
 
-    def register_torch(self) -> None:
+    def register_torch(self, op: Op | None = None) -> None:
         """Imports PyTorch and registers the ops with it.
+
+        Packaged references are left out, as most are never called with PyTorch's tensors. `op` may name one of them.
 
         Raises ImportError without PyTorch, and RuntimeError if a name is taken.
         """
         from kpkg import _torch
 
         _torch.register(self)
+        if op is not None and op._torch is None:
+            _torch.register_reference(op)
 
     def _translate(self, error: RuntimeError) -> Exception:
         """Restores the type of an error that PyTorch's dispatcher has raised as a RuntimeError."""
@@ -175,16 +181,5 @@ def _open(path: str, policy: str | None, lock: str | None) -> _native.Library:
         raise
 
 
-def load(
-    path: str | os.PathLike[str],
-    policy: str | None = None,
-    lock: str | os.PathLike[str] | None = None,
-) -> CustomOpLibrary:
-    """Opens a package: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``.
-
-    It is ``CustomOpLibrary.load``, which describes ``policy`` and ``lock``.
-
-    Raises FileNotFoundError if the file is missing, and OSError if it cannot be read. Raises PackageError if it is no
-    package, damaged, too new or not trusted.
-    """
-    return CustomOpLibrary.load(path, policy, lock)
+#: ``ops = kpkg.load("gemm.kpkg")``, then ``ops.gemm(a, b)``.
+load = CustomOpLibrary.load

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import statistics
 import time
@@ -191,36 +192,25 @@ def interleaved(
             switch(k)
         return _clock(functions[k], calls)
 
-    for k in range(len(functions)):
+    count = len(functions)
+    for k in range(count):
         turn(k, 1)
-    slowest = max(turn(k, 1) for k in range(len(functions)))
-    if slowest * rounds * len(functions) > _MOST_OVER * seconds:
+    slowest = max(turn(k, 1) for k in range(count))
+    if slowest * rounds * count > _MOST_OVER * seconds:
         rounds = min(rounds, _FEWEST)
     if ahead:
         host = max(issued(f) for f in functions)
-        calls = max(
-            1,
-            min(
-                _MOST_AHEAD,
-                int(_LONGEST_AHEAD / host),
-                int(seconds / (2 * max(host, slowest) * rounds * len(functions))),
-            ),
-        )
-        spent = [
-            [_busy(f, calls, host) * 1e6 for f in (functions if i % 2 else functions[::-1])] for i in range(rounds)
-        ]
-        each = [
-            statistics.median(turn[k if i % 2 else -1 - k] for i, turn in enumerate(spent))
-            for k in range(len(functions))
-        ]
-        return each[0], each[1] if len(each) > 1 else 0.0
-    calls = max(1, min(1000, int(seconds / (slowest * rounds * len(functions) + 1e-9))))
+        most = min(_MOST_AHEAD, int(_LONGEST_AHEAD / host), int(seconds / (2 * max(host, slowest) * rounds * count)))
+    else:
+        most = min(1000, int(seconds / (slowest * rounds * count + 1e-9)))
+    calls = max(1, most)
     times: list[list[float]] = [[] for _ in functions]
     for i in range(rounds):
-        for k in range(len(functions)) if i % 2 else reversed(range(len(functions))):
-            times[k].append(turn(k, calls) * 1e6 / held[k])
+        for k in range(count) if i % 2 else reversed(range(count)):
+            spent = _busy(functions[k], calls, host) if ahead else turn(k, calls) / held[k]
+            times[k].append(spent * 1e6)
     medians = [statistics.median(each) for each in times]
-    return medians[0], medians[1] if len(medians) > 1 else 0.0
+    return medians[0], medians[1] if count > 1 else 0.0
 
 
 def benchmark_op(
@@ -257,19 +247,13 @@ def benchmark_op(
     if iterations < 1 or warmup < 0:
         raise ValueError(f"iterations must be at least 1 and warmup at least 0, not {iterations} and {warmup}")
 
-    def mine() -> Any:
-        return kpkg_op(*inputs)
-
-    def theirs() -> Any:
-        return pytorch_op(*inputs)
-
+    mine, theirs = functools.partial(kpkg_op, *inputs), functools.partial(pytorch_op, *inputs)
     for _ in range(warmup):
         mine(), theirs()
     error, allowed = compare(mine(), theirs(), tolerance)
     rounds = min(iterations, 10)
-    times: list[tuple[float, float]] = []
-    for _ in range(rounds):
-        times.append((_clock(mine, max(1, iterations // rounds)), _clock(theirs, max(1, iterations // rounds))))
+    counts = [(iterations + i) // rounds for i in range(rounds)]  # as many as are asked for, in nearly equal rounds
+    times = [(_clock(mine, count), _clock(theirs, count)) for count in counts]
     kpkg_ms, pytorch_ms = (statistics.median(t[k] for t in times) * 1e3 for k in (0, 1))
     return {
         "operation": op_name,

@@ -7,14 +7,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kpkg import _chains, _folding, _fused
-from kpkg._injection import Injection, Replacement, Row, agrees, exchange, signature, use
+from kpkg._injection import Injection, Replacement, Row, exchange, signature
 from kpkg._samples import Samples
 
 
@@ -55,15 +55,9 @@ def traced_chains(
             assert traced is not None, "it has chains"
             names = [_within(name, each) for each in chain.layers]
             fixed = [_within(name, each) for each in (chain.convolution, chain.norm) if each is not None]
-            if (
-                not all(each in layers for each in fixed)
-                or any(samples.count.get(each) != 1 for each in fixed)
-                or not _fused.fuses(traced, chain)
-            ):
-                del traced.chains[chain]
-            elif any(
-                not wanted(each, type(owner.get_submodule(own)).__name__) for each, own in zip(names, chain.layers)
-            ):
+            kinds = [type(owner.get_submodule(own)).__name__ for own in chain.layers]
+            are_run = all(each in layers and samples.count.get(each) == 1 for each in fixed)
+            if not are_run or not _fused.fuses(traced, chain) or not all(map(wanted, names, kinds)):
                 del traced.chains[chain]
         if traced is not None and traced.chains:
             found.append((name, traced))
@@ -115,67 +109,45 @@ def _fuse(
         is_fold=True,
         _ops=(launch._op.name,),
     )
-    if any("forward" in layer.__dict__ for layer in layers):
-        row.status = "kept: a forward was replaced by something else"
+    if _is_replaced(row, layers):
         return row
     input = samples.inputs[_within(name, chain.convolution)][0][0]
     with torch.no_grad():
         if not launch.supports(input) or not launch.holds_parameters():
-            row.status = f"kept: {launch.reason or 'no kernel for its dtype and device'}"
+            row.keep_without_kernel(launch.reason)
             return row
         between = type(layers[0]).forward(layers[0], input)
         residual = torch.randn_like(between) if chain.has_residual else None
 
-        def original() -> Any:
-            result = type(layers[0]).forward(layers[0], input)
-            if chain.norm is not None:
-                result = type(layers[1]).forward(layers[1], result)
-            if residual is not None:
-                result += residual
-            return (
-                getattr(nn.functional, chain.activation)(result)
-                if chain.activation_layer is None
-                else type(layers[-1]).forward(layers[-1], result)
-            )
+    def original() -> Any:
+        result = type(layers[0]).forward(layers[0], input)
+        if chain.norm is not None:
+            result = type(layers[1]).forward(layers[1], result)
+        if residual is not None:
+            result += residual
+        if chain.activation_layer is None:
+            return getattr(nn.functional, chain.activation)(result)
+        return type(layers[-1]).forward(layers[-1], result)
 
-        def replacement() -> Any:
-            return launch.together(input, residual)
+    def compiled() -> Any:
+        result = type(layers[0]).forward(layers[0], input)
+        return torch.relu(result) if residual is None else torch.add(result, residual)
 
-        if not agrees(row, replacement(), original(), tolerance):
-            return row
-
-        def compiled() -> Any:
-            """Takes as long as compiled code, where PyTorch fuses the steps behind a convolution into one pass."""
-            result = type(layers[0]).forward(layers[0], input)
-            return torch.relu(result) if residual is None else torch.add(result, residual)
-
-        key = (
-            chain.has_residual,
-            chain.activation,
-            *((type(layer), layer.extra_repr()) for layer in layers),
-            signature(input),
-        )
-        if not injection._is_fast(row, key, compiled if injection.is_compiled else original, replacement):
-            return row
-    row.status = "replaced"
-    parts = [
-        exchange(injection.model, layer, made)
-        for layer, made in zip(layers, (launch.convolution, launch.norm))
-        if made is not None
-    ]
-
-    def put() -> None:
-        for part in parts:
-            part.put()
-        block.put(launch)
-
-    def take_out() -> None:
-        block.take_out(launch)
-        for part in parts:
-            part.take_out()
-
-    use(row, Replacement(put, take_out))
+    kinds_of_layers = ((type(layer), layer.extra_repr()) for layer in layers)
+    key = (chain.has_residual, chain.activation, *kinds_of_layers, signature(input))
+    made = [each for each in (launch.convolution, launch.norm) if each is not None]
+    parts = [exchange(injection.model, layer, each) for layer, each in zip(layers, made)]
+    places = Replacement.of(*parts, block.replacement(launch))
+    injection._choose(row, key, original, lambda: launch.together(input, residual), places, tolerance, compiled)
     return row
+
+
+def _is_replaced(row: Row, layers: Iterable[nn.Module]) -> bool:
+    """Returns whether something else has replaced the forward of a layer, with a note in the row."""
+    found = any("forward" in layer.__dict__ for layer in layers)
+    if found:
+        row.status = "kept: a forward was replaced by something else"
+    return found
 
 
 def fold(
@@ -190,8 +162,7 @@ def fold(
         "",
         is_fold=True,
     )
-    if any("forward" in layer.__dict__ for layer in (convolution, norm)):
-        row.status = "kept: a forward was replaced by something else"
+    if _is_replaced(row, (convolution, norm)):
         return row
     first, second = _folding.folded(convolution, norm)
     row._ops = (first._kpkg_op.name,)
@@ -199,34 +170,20 @@ def fold(
     given = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
     with torch.no_grad():
         if given is None or not second._kpkg_fold.holds() or not first.supports(given.device, given.dtype):
-            row.status = f"kept: {first._kpkg_op.reason or 'no kernel for its dtype and device'}"
+            row.keep_without_kernel(first._kpkg_op.reason)
             return row
 
-        def original() -> Any:
-            return type(norm).forward(norm, type(convolution).forward(convolution, *args, **kwargs))
+    def before() -> Any:
+        return type(convolution).forward(convolution, *args, **kwargs)
 
-        def replacement() -> Any:
-            return first.forward(*args, **kwargs)
-
-        if not agrees(row, replacement(), original(), tolerance):
-            return row
-
-        def compiled() -> Any:
-            return torch.relu(type(convolution).forward(convolution, *args, **kwargs))
-
-        key = ("fold", convolution.extra_repr(), norm.extra_repr(), signature(given))
-        if not injection._is_fast(row, key, compiled if injection.is_compiled else original, replacement):
-            return row
-    row.status = "replaced"
-    parts = [exchange(injection.model, convolution, first), exchange(injection.model, norm, second)]
-
-    def put() -> None:
-        for part in parts:
-            part.put()
-
-    def take_out() -> None:
-        for part in parts:
-            part.take_out()
-
-    use(row, Replacement(put, take_out))
+    key = ("fold", convolution.extra_repr(), norm.extra_repr(), signature(given))
+    injection._choose(
+        row,
+        key,
+        lambda: type(norm).forward(norm, before()),
+        lambda: first.forward(*args, **kwargs),
+        Replacement.of(exchange(injection.model, convolution, first), exchange(injection.model, norm, second)),
+        tolerance,
+        compiled=lambda: torch.relu(before()),
+    )
     return row

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any
 
 from kpkg import _arrays
@@ -92,3 +92,19 @@ def among(name: str, names: Collection[str]) -> str:
     """Returns the nearest names, and all of them where they are few."""
     there = ", ".join(names) if len(names) <= _LISTED else f"{len(names)} ops"
     return f"{closest(name, names)}; it has {there or 'none'}"
+
+
+def missing(module: str, name: str, names: Iterable[str]) -> Exception:
+    """Returns the error for a name that a module does not have, with what to use or write in its place."""
+    if name in WRITTEN_IN_K:
+        return ImportError(WRITTEN_IN_K[name])
+    return AttributeError(f"module {module!r} has no attribute {name!r}{elsewhere(name) or closest(name, names)}")
+
+
+def table(rows: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+    """Returns lines with the cells of `rows` in columns, of which those in `right` are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  ".join(f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]

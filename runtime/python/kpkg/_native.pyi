@@ -1,5 +1,5 @@
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 class KernelError(RuntimeError):
     op: str
@@ -72,21 +72,6 @@ class Unrecorded:
         casts: list[Any],
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-class GradientPlan:
-    def __init__(
-        self, backward: Any, sources: Sequence[tuple[str, int]], is_tensor: Sequence[bool], defaults: tuple[Any, ...]
-    ) -> None: ...
-
-def needed(node: Any) -> tuple[bool, ...]: ...
-
-class Recorder:
-    plan: Any
-    backward: ClassVar[Callable[..., Any]]
-    apply: ClassVar[Callable[..., Any]]
-    def __init__(self) -> None: ...
-    @property
-    def forward(self) -> Callable[..., Any]: ...
 
 def use_dispatch_state(
     autograd: int,

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import json
+import operator
 import sys
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kpkg import _arrays, _native, _promotion
 from kpkg._config import Configured, KernelConfig, check_config
 from kpkg._errors import KernelError
-from kpkg._forms import CallForm
+from kpkg._forms import CallForm, outputs_of
 from kpkg._messages import closest, shown
 from kpkg._rules import TorchRules
 
@@ -40,6 +41,10 @@ class Argument(NamedTuple):
     def is_tensor(self) -> bool:
         return self.kind == _TENSOR
 
+    @property
+    def is_list(self) -> bool:
+        return self.kind == _LIST
+
 
 class CallableOp:
     """An object that is called like an op. Calls that do not need PyTorch's dispatcher run directly, others by
@@ -65,6 +70,10 @@ class CallableOp:
             if result is not NotImplemented:
                 return result
         return self._call(args, kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
+        return self(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -117,11 +126,11 @@ class Op(CallableOp):
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
         self._form = CallForm(
-            self.name, [(a.name, a.kind == _LIST, a.default if a.has_default else ...) for a in self.arguments]
+            self.name, [(a.name, a.is_list, a.default if a.has_default else ...) for a in self.arguments]
         )
 
     def __reduce__(self) -> Any:
-        return _op_of, (self._library, self.name)
+        return operator.getitem, (self._library, self.name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Op:
         return self
@@ -167,10 +176,6 @@ class Op(CallableOp):
         if translated is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError
             self._check_types(args, kwargs)
         raise translated from None
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the op, for users who expect an object with a forward and a backward. Raises the errors of a call."""
-        return self(*args, **kwargs)
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes gradients by the backward op.
@@ -267,11 +272,7 @@ class Op(CallableOp):
         """Raises TypeError if arguments of a call with PyTorch tensors do not fit the schema."""
         import torch
 
-        outputs = {
-            name: value
-            for name, value in kwargs.items()
-            if name == "out" or (name.startswith("out") and name[3:].isdigit())
-        }
+        outputs = outputs_of(kwargs)
         named = {name: value for name, value in kwargs.items() if name not in outputs}
         for argument, value in zip(self.arguments, self.bind(args, named)):
             if value is ... or (value is None and argument.optional):
@@ -349,11 +350,7 @@ class Op(CallableOp):
     def _torch_form(self, kwargs: dict[str, Any]) -> Any:
         """Returns the registered overload for a call with `kwargs`. Spreads a tuple given as `out`."""
         if self._torch is None:
-            self._library.register_torch()
-        if self._torch is None:
-            from kpkg import _torch
-
-            _torch.register_reference(self)
+            self._library.register_torch(self)
         if "out" not in kwargs:
             return self._torch.default
         if isinstance(kwargs["out"], (tuple, list)):
@@ -374,7 +371,3 @@ class Op(CallableOp):
             elif argument.kind == _DTYPE and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values
-
-
-def _op_of(library: CustomOpLibrary, name: str) -> Op:
-    return library[name]

@@ -46,11 +46,8 @@ def repeatable(run: Callable[[], Any]) -> Any:
 
 def floats(value: Any) -> list[Tensor]:
     """Returns the tensors in `value` that may have gradients."""
-    return [
-        leaf
-        for leaf in _pytree.tree_leaves(value)
-        if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
-    ]
+    tensors = (leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, Tensor))
+    return [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
 
 
 def _gradient_of(result: Tensor) -> Tensor:
@@ -70,9 +67,8 @@ def with_gradients(run: Callable[[], Any], wanted: list[Tensor]) -> Callable[[],
 
     Gradients of the results are the same for each `run`. `.grad` stays unchanged.
     """
-    given: list[
-        Tensor
-    ] = []  # in the memory format of the results, and of both signs: the sum of a softmax has no gradient
+    # In the memory format of the results, and of both signs: the sum of a softmax has no gradient.
+    given: list[Tensor] = []
 
     def both() -> Any:
         with torch.enable_grad():

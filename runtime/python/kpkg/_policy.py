@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
-from kpkg._errors import KpkgWarning, _caller_level
 from kpkg._messages import closest
 
 if TYPE_CHECKING:
@@ -28,7 +26,10 @@ op_policies: dict[str, str] = {}  # by full name
 # Ops that were used and that no package has: how often each reason made PyTorch's implementation run, and the policy of
 # the last time.
 absent: dict[str, tuple[dict[str, int], str]] = {}
-_current: str = "warn"
+# KPKG_FALLBACK=warn,kpkg::softmax=strict sets it. The runtime reads the parts with an op, and warns of unknown ones.
+_current: str = next(
+    (part for part in reversed(os.environ.get("KPKG_FALLBACK", "").split(",")) if part in POLICIES), "warn"
+)
 
 
 def check_policy(policy: str) -> int:
@@ -38,20 +39,6 @@ def check_policy(policy: str) -> int:
             f"unknown fallback policy {policy!r}{closest(str(policy), POLICIES)}; there are {', '.join(POLICIES)}"
         )
     return POLICIES[policy]
-
-
-def _read_environment() -> None:
-    """Reads the policy of all ops from KPKG_FALLBACK=warn,kpkg::softmax=strict.
-
-    The runtime reads the parts with an op, and warns of unknown ones.
-    """
-    global _current
-    for part in os.environ.get("KPKG_FALLBACK", "").split(","):
-        if part in POLICIES:
-            _current = part
-
-
-_read_environment()
 
 
 def check_environment() -> None:
@@ -65,20 +52,6 @@ def check_environment() -> None:
                 f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are "
                 f"{', '.join(_REQUIRABLE)}"
             )
-
-
-def check_op_names(known: Iterable[str]) -> None:
-    """Warns of ops in KPKG_DISABLE or KPKG_FALLBACK that are not among the `known` full names."""
-    names = list(known)
-    valid = {*names, *(name.rpartition("::")[2] for name in names)}
-    disabled = os.environ.get("KPKG_DISABLE", "")
-    named = [("KPKG_DISABLE", name) for name in ([] if disabled in ("0", "1", "all") else disabled.split(","))]
-    parts = os.environ.get("KPKG_FALLBACK", "").split(",")
-    named += [("KPKG_FALLBACK", part.partition("=")[0]) for part in parts if "=" in part]
-    for variable, name in named:
-        if names and name and name not in valid:
-            text = f"{variable} names {name!r}, which no package in KPKG_PATH or in kpkg has{closest(name, names)}"
-            warnings.warn(text, KpkgWarning, stacklevel=_caller_level())
 
 
 def get_fallback_policy() -> Policy:
@@ -104,27 +77,22 @@ def set_fallback_policy(policy: Policy | None, op: str | None = None) -> None:
         ValueError: The policy is unknown, the op name has no namespace, or `policy` is None without `op`.
     """
     global _current
-    if op is not None:
-        _set_op_policy(op, policy)
-        return
-    if policy is None:
+    if op is None and policy is None:
         raise ValueError("None gives up the policy of one op: name it by `op`")
-    number = check_policy(policy)
-    _current = policy
-    for library in libraries:
-        if library.fallback_policy is None:
-            library._native.set_policy(number)
-
-
-def _set_op_policy(op: str, policy: Policy | None) -> None:
-    _check_name(op)
-    if policy is None:
+    if op is not None:
+        _check_name(op)
+    number = 0 if policy is None else check_policy(policy)
+    if op is None:
+        _current = str(policy)
+    elif policy is None:
         op_policies.pop(op, None)
     else:
-        check_policy(policy)
         op_policies[op] = policy
     for library in libraries:
-        apply_op_policies(library, [op])
+        if op is not None:
+            apply_op_policies(library, [op])
+        elif library.fallback_policy is None:
+            library._native.set_policy(number)
 
 
 def policy_of(op: str, of_library: str | None = None) -> str:
@@ -167,20 +135,12 @@ def fallback_policy(policy: Policy, op: str | None = None) -> Iterator[None]:
     Raises:
         ValueError: The policy is unknown, or the op name has no namespace.
     """
-    if op is not None:
-        previous = op_policies.get(op)
-        _set_op_policy(op, policy)
-        try:
-            yield
-        finally:
-            _set_op_policy(op, previous)  # type: ignore[arg-type]
-        return
-    before = _current
-    set_fallback_policy(policy)
+    before = _current if op is None else op_policies.get(op)
+    set_fallback_policy(policy, op)
     try:
         yield
     finally:
-        set_fallback_policy(before)  # type: ignore[arg-type]
+        set_fallback_policy(before, op)  # type: ignore[arg-type]
 
 
 def set_fallback(op: str, function: Callable[..., Any]) -> None:

@@ -7,7 +7,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from kpkg import _chains, _fused
-from kpkg._injection import Injection, Replacement, Row, agrees, signature, use
+from kpkg._injection import Injection, Row, signature
 from kpkg._samples import Samples
 
 
@@ -176,10 +175,8 @@ def pool_all(
             or convolution not in samples.inputs
         ):
             continue
-        kinds = [
-            getattr(type(each), "torch_layer", type(each).__name__.removeprefix("Folded")) for each in launch.layers()
-        ]
-        kinds = [kind if isinstance(kind, str) else kind.__name__ for kind in kinds]
+        kinds = [getattr(type(each), "torch_layer", type(each)).__name__ for each in launch.layers()]
+        kinds = [kind.removeprefix("Folded") for kind in kinds]
         if launch.chain.has_residual:
             kinds.insert(-1, "sum")
         row = Row(
@@ -191,46 +188,34 @@ def pool_all(
             _ops=(launch._op.name,),
         )
         injection.rows.append(row)
-        if _is_better(injection, row, pooled, samples.inputs[convolution][0][0], tolerance):
-            row.status = "replaced"
-            use(
-                row,
-                Replacement(
-                    functools.partial(block.put, pooled),
-                    functools.partial(block.take_out, pooled),
-                ),
-            )
+        _try(injection, row, block, pooled, samples.inputs[convolution][0][0], tolerance)
 
 
-def _is_better(injection: Injection, row: Row, pooled: PooledLaunch, input: Tensor, tolerance: float | None) -> bool:
+def _try(
+    injection: Injection,
+    row: Row,
+    block: _fused.Block,
+    pooled: PooledLaunch,
+    input: Tensor,
+    tolerance: float | None,
+) -> None:
     launch = pooled.launch
     layer = pooled.owner.get_submodule(pooled.chain.layer)
     with torch.no_grad():
         if not launch.holds_parameters() or not launch.supports(input):
-            row.status = f"kept: {launch.reason or 'no kernel for its dtype and device'}"
-            return False
+            row.keep_without_kernel(launch.reason)
+            return
         if not launch.has_pool:
             row.status = "kept: the package's op has no argument pool"
-            return False
+            return
         residual = torch.randn_like(launch.together(input, None)) if launch.chain.has_residual else None
 
-        def apart() -> Any:
-            return layer(launch.together(input, residual))
+    def apart() -> Any:
+        return layer(launch.together(input, residual))
 
-        def together() -> Any:
-            return launch.pooled(lambda: launch.together(input, residual))[0]
+    def together() -> Any:
+        return launch.pooled(lambda: launch.together(input, residual))[0]
 
-        if not agrees(row, together(), apart(), tolerance):
-            return False
-        return injection._is_fast(
-            row,
-            (
-                "means",
-                launch.chain.has_residual,
-                launch.chain.activation,
-                launch.convolution.extra_repr(),
-                signature(input),
-            ),
-            apart,
-            together,
-        )
+    chain = launch.chain
+    key = "means", chain.has_residual, chain.activation, launch.convolution.extra_repr(), signature(input)
+    injection._choose(row, key, apart, together, block.replacement(pooled), tolerance)

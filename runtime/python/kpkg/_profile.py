@@ -60,17 +60,13 @@ class Profile:
         """
         rows: dict[str, dict[str, Any]] = {}
         for call in self.records["calls"]:
-            row = rows.setdefault(
-                call["op"],
-                {"op": call["op"], "calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0, "fallbacks": 0},
-            )
-            row["calls"] += 1
-            row["host_us"] += call["duration_ns"] / 1e3
+            row = rows.setdefault(call["op"], {"op": call["op"], **_NOTHING, "fallbacks": 0})
+            _add_host(row, call)
             row["fallbacks"] += call["fell_back"]
         for launch in self.records["launches"]:
             if launch["op"] in rows:
-                _add_launch(rows[launch["op"]], launch)
-        return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
+                _add_device(rows[launch["op"]], launch)
+        return _longest_first(rows)
 
     def kernels(self) -> list[dict[str, Any]]:
         """Returns a row for each kernel instance, the longest first.
@@ -83,33 +79,21 @@ class Profile:
         """
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for launch in self.records["launches"]:
-            key = launch["instance"], launch["device"]
-            row = rows.setdefault(
-                key,
-                {
-                    "instance": key[0],
-                    "op": launch["op"],
-                    "device": key[1],
-                    "calls": 0,
-                    "host_us": 0.0,
-                    "device_us": None,
-                    "bytes": 0.0,
-                    "flops": 0.0,
-                },
-            )
-            row["calls"] += 1
-            row["host_us"] += launch["duration_ns"] / 1e3
+            new = {**{name: launch[name] for name in ("instance", "op", "device")}, **_NOTHING, "flops": 0.0}
+            row = rows.setdefault((launch["instance"], launch["device"]), new)
+            _add_host(row, launch)
+            _add_device(row, launch)
             row["flops"] += launch["flops"]
-            _add_launch(row, launch)
         for row in rows.values():
-            time_us = (
-                row["device_us"] if row["device_us"] is not None else row["host_us"] if row["device"] == "cpu" else 0.0
+            time_us = row["device_us"]
+            if time_us is None and row["device"] == "cpu":
+                time_us = row["host_us"]
+            row["gb_s"], row["gflop_s"] = (
+                row[name] / time_us / 1e3 if time_us else None for name in ("bytes", "flops")
             )
-            row["gb_s"] = row["bytes"] / time_us / 1e3 if time_us else None
-            row["gflop_s"] = row["flops"] / time_us / 1e3 if time_us else None
             limit = self._limits.get(row["device"])
             row["of_limit"] = row["gb_s"] / limit if limit and row["gb_s"] is not None else None
-        return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
+        return _longest_first(rows)
 
     def summary(self) -> str:
         """Returns both tables as text."""
@@ -145,47 +129,28 @@ class Profile:
         """
         host, events = os.getpid(), []
         names: dict[tuple[int, int], str] = {}
+
+        def add(
+            name: str, category: str, process: int, thread: int, start_ns: int, duration_ns: int, **of: Any
+        ) -> None:
+            span = {"ts": start_ns / 1e3, "dur": duration_ns / 1e3}
+            events.append({"name": name, "cat": category, "ph": "X", "pid": process, "tid": thread, **span, "args": of})
+
         for call in self.records["calls"]:
-            arguments = {"ok": call["ok"], "fell_back": call["fell_back"]}
-            events.append(
-                _event(call["op"], "op", host, call["thread"], call["start_ns"], call["duration_ns"], arguments)
-            )
+            span = call["start_ns"], call["duration_ns"]
+            add(call["op"], "op", host, call["thread"], *span, ok=call["ok"], fell_back=call["fell_back"])
             names[host, call["thread"]] = f"thread {call['thread']}"
         devices: dict[str, int] = {}
         streams: dict[tuple[str, int], int] = {}
         for launch in self.records["launches"]:
-            arguments = {
-                "op": launch["op"],
-                "target": launch["target"],
-                "bytes": launch["bytes"],
-                "flops": launch["flops"],
-            }
-            events.append(
-                _event(
-                    launch["instance"],
-                    "launch",
-                    host,
-                    launch["thread"],
-                    launch["start_ns"],
-                    launch["duration_ns"],
-                    arguments,
-                )
-            )
+            instance, of = launch["instance"], {name: launch[name] for name in ("op", "target", "bytes", "flops")}
+            add(instance, "launch", host, launch["thread"], launch["start_ns"], launch["duration_ns"], **of)
             if launch["device_start_ns"] is not None:
                 process = devices.setdefault(launch["device"], host + 1 + len(devices))
                 stream = streams.setdefault((launch["device"], launch["stream"]), 1 + len(streams))
                 names[process, stream] = f"stream {launch['stream']:#x}"
-                events.append(
-                    _event(
-                        launch["instance"],
-                        "kernel",
-                        process,
-                        stream,
-                        launch["device_start_ns"],
-                        launch["device_duration_ns"],
-                        arguments,
-                    )
-                )
+                span = launch["device_start_ns"], launch["device_duration_ns"]
+                add(instance, "kernel", process, stream, *span, **of)
         for name, process in [("host", host), *devices.items()]:
             events.append({"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": name}})
         for (process, thread), name in names.items():
@@ -194,25 +159,23 @@ class Profile:
             json.dump({"traceEvents": events, "displayTimeUnit": "ns"}, file)
 
 
-def _add_launch(row: dict[str, Any], launch: dict[str, Any]) -> None:
+# The sums of a row before its first call or launch.
+_NOTHING = {"calls": 0, "host_us": 0.0, "device_us": None, "bytes": 0.0}
+
+
+def _add_host(row: dict[str, Any], record: dict[str, Any]) -> None:
+    row["calls"] += 1
+    row["host_us"] += record["duration_ns"] / 1e3
+
+
+def _add_device(row: dict[str, Any], launch: dict[str, Any]) -> None:
     row["bytes"] += launch["bytes"]
     if launch["device_duration_ns"] is not None:
         row["device_us"] = (row["device_us"] or 0.0) + launch["device_duration_ns"] / 1e3
 
 
-def _event(
-    name: str, category: str, process: int, thread: int, start_ns: int, duration_ns: int, arguments: dict[str, Any]
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "cat": category,
-        "ph": "X",
-        "pid": process,
-        "tid": thread,
-        "ts": start_ns / 1e3,
-        "dur": duration_ns / 1e3,
-        "args": arguments,
-    }
+def _longest_first(rows: dict[Any, dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows.values(), key=lambda row: -(row["device_us"] or row["host_us"]))
 
 
 def _how_timed(times: dict[str, str]) -> str:

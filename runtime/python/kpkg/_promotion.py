@@ -86,9 +86,7 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
 def _result_type(operands: list[Any]) -> torch.dtype:
     import torch
 
-    if len(operands) == 1:
-        return operands[0].dtype
-    first = torch.result_type(*operands[:2])
+    first = torch.result_type(operands[0], operands[min(1, len(operands) - 1)])
     return reduce(lambda found, value: torch.result_type(torch.empty(1, dtype=found), value), operands[2:], first)
 
 

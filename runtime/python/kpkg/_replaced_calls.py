@@ -55,18 +55,8 @@ def _in_launches(owner: nn.Module) -> Counter[str]:
 
 def _within(place: Place, call: Call, inner: list[Place]) -> Replacement:
     """Returns the replacement of calls that the owner of the place makes, but not of calls in layers within."""
-
-    def put() -> None:
-        place.put(call)
-        for each in inner:
-            each.hold()
-
-    def take_out() -> None:
-        for each in inner:
-            each.release()
-        place.take_out(call)
-
-    return Replacement(put, take_out)
+    own = Replacement(lambda: place.put(call), lambda: place.take_out(call))
+    return Replacement.of(own, *(Replacement(each.hold, each.release) for each in inner))
 
 
 def _is_better(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import operator
 import re
 import struct
 from collections.abc import Callable
@@ -33,7 +34,7 @@ _FUEL = 100_000  # instructions per call; the runtime has its own limit, and thi
 _FORKS = 6  # nested branches of which both ways are evaluated
 _ALL_FORKS = 16  # all such branches of a call: the rest of the plan runs for each way
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class _Instruction(NamedTuple):
@@ -80,7 +81,7 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
         if value is ...:
             value = argument.default
         if isinstance(value, torch.Tensor):
-            value = View(_arrays.dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), True)
+            value = View.of(value.shape, value.stride(), _arrays.dtype_name(value.dtype), True)
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
         elif value is None and argument.type == "float?":
@@ -206,8 +207,8 @@ def _are_same(first: Any, second: Any) -> bool:
     """Returns whether both are equal for every value of the symbols, without a guard."""
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return len(first) == len(second) and all(map(_are_same, first, second))
-    if isinstance(first, _SYMBOLIC) or isinstance(second, _SYMBOLIC):
-        return isinstance(first, _SYMBOLIC) and isinstance(second, _SYMBOLIC) and first.node.expr == second.node.expr
+    if isinstance(first, SYMBOLIC) or isinstance(second, SYMBOLIC):
+        return isinstance(first, SYMBOLIC) and isinstance(second, SYMBOLIC) and first.node.expr == second.node.expr
     return type(first) is type(second) and first == second
 
 
@@ -252,17 +253,11 @@ def _message(op: str, text: str, values: list[Any]) -> str:
 def _compare(a: Any, b: Any, mask: int) -> Any:
     if isinstance(a, float) and isinstance(b, float) and (math.isnan(a) or math.isnan(b)):
         return bool(mask & 8)
-    kinds: dict[int, Callable[[], Any]] = {
-        0: lambda: False,
-        1: lambda: a == b,
-        2: lambda: a > b,
-        3: lambda: a >= b,
-        4: lambda: a < b,
-        5: lambda: a <= b,
-        6: lambda: a != b,
-        7: lambda: True,
-    }
-    return kinds[mask & 7]()
+    kinds: tuple[Callable[[Any, Any], Any], ...] = (
+        *(lambda a, b: False, operator.eq, operator.gt, operator.ge),
+        *(operator.lt, operator.le, operator.ne, lambda a, b: True),
+    )
+    return kinds[mask & 7](a, b)
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:
@@ -297,68 +292,58 @@ _CONSTANTS: dict[str, Callable[[_Module, int], Any]] = {
     "const_string": lambda module, value: module.strings[value],
 }
 
+_OF_INTS_AND_FLOATS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "abs": abs,
+}
+
 _PURE: dict[str, Callable[..., Any]] = {
+    **{f"{name}_{kind}": run for name, run in _OF_INTS_AND_FLOATS.items() for kind in ("int", "float")},
+    **dict.fromkeys(("move", "defer_int", "defer_float", "defer_bool"), lambda a: a),
+    **dict.fromkeys(("eq_dtype", "eq_string"), operator.eq),
+    **{name: getattr(math, name) for name in ("exp", "sin", "cos", "tanh", "erf")},
     "none": lambda: None,
     "processors": lambda: 16,  # any number will do: the compiler keeps it out of shapes and checks
-    "move": lambda a: a,
     "select": lambda c, a, b: a if bool(c) else b,
-    "defer_int": lambda a: a,
-    "defer_float": lambda a: a,
-    "defer_bool": lambda a: a,
-    "add_int": lambda a, b: a + b,
-    "sub_int": lambda a, b: a - b,
-    "mul_int": lambda a, b: a * b,
-    "floordiv_int": lambda a, b: a // b,
+    "floordiv_int": operator.floordiv,
     "ceildiv_int": lambda a, b: -(-a // b),
     "truncdiv_int": _truncated_quotient,
     "truncrem_int": lambda a, b: a - b * _truncated_quotient(a, b),
-    "mod_int": lambda a, b: a % b,
-    "pow_int": lambda a, b: a**b,
-    "min_int": lambda a, b: torch.sym_min(a, b),
-    "max_int": lambda a, b: torch.sym_max(a, b),
+    "min_int": torch.sym_min,
+    "max_int": torch.sym_max,
     "and_int": lambda a, b: int(a) & int(b),
     "or_int": lambda a, b: int(a) | int(b),
     "xor_int": lambda a, b: int(a) ^ int(b),
     "shl_int": lambda a, b: int(a) << int(b),
     "shr_int": lambda a, b: int(a) >> int(b),
-    "abs_int": lambda a: abs(a),
-    "int_to_float": lambda a: torch.sym_float(a),
-    "float_to_int": lambda a: torch.sym_int(a),
+    "int_to_float": torch.sym_float,
+    "float_to_int": torch.sym_int,
     "bool_to_int": lambda a: int(bool(a)),
     "bool_to_float": lambda a: float(bool(a)),
     "and_bool": lambda a, b: bool(a) and bool(b),
     "or_bool": lambda a, b: bool(a) or bool(b),
     "xor_bool": lambda a, b: bool(a) != bool(b),
-    "add_float": lambda a, b: a + b,
-    "sub_float": lambda a, b: a - b,
-    "mul_float": lambda a, b: a * b,
     "div_float": lambda a, b: (
         a / b if bool(b != 0) else math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
     ),
-    "mod_float": lambda a, b: a % b,
-    "pow_float": lambda a, b: a**b,
     "min_float": lambda a, b: a if bool(a <= b) or a != a else b,
     "max_float": lambda a, b: a if bool(a >= b) or a != a else b,
     "fma_float": lambda a, b, c: a * b + c,
-    "neg_float": lambda a: -a,
-    "abs_float": lambda a: abs(a),
+    "neg_float": operator.neg,
     "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
     "rsqrt": lambda a: 1.0 / math.sqrt(a) if a > 0 else math.inf if a == 0 else math.nan,
-    "exp": lambda a: math.exp(a),
     "exp2": lambda a: 2.0**a,
     "log": lambda a: math.log(a) if a > 0 else -math.inf if a == 0 else math.nan,
     "log2": lambda a: math.log2(a) if a > 0 else -math.inf if a == 0 else math.nan,
-    "sin": lambda a: math.sin(a),
-    "cos": lambda a: math.cos(a),
-    "tanh": lambda a: math.tanh(a),
-    "erf": lambda a: math.erf(a),
     "floor": lambda a: float(math.floor(a)),
     "ceil": lambda a: float(math.ceil(a)),
     "round": lambda a: float(round(a)),
-    "eq_dtype": lambda a, b: a == b,
     "dtype_size": _dtype_size,
     "dtype_is_float": lambda a: "float" in a,
-    "eq_string": lambda a, b: a == b,
     "list": lambda *values: list(values),
     "list_len": len,
     "list_get": _get,
@@ -379,12 +364,12 @@ _PURE: dict[str, Callable[..., Any]] = {
     "is_none": lambda t: t is None,
     "empty": lambda shape, dtype: _views.empty(shape, dtype),
     "empty_like": lambda t: _views.empty(t.shape, t.dtype),
-    "transpose": _views.transpose,
-    "permute": _views.permute,
-    "expand": _views.expand,
-    "drop": _views.drop,
+    "transpose": _views.view_by("transpose"),
+    "permute": _views.view_by("permute"),
+    "expand": _views.view_by("expand"),
+    "drop": _views.view_by("select"),
     "slice": _views.cut,
-    "unsqueeze": _views.unsqueeze,
+    "unsqueeze": _views.view_by("unsqueeze"),
     "squeeze": _views.squeeze,
     "unfold": _views.unfold,
     "fold": _views.fold,

@@ -23,4 +23,6 @@ def set_cpu_threads(count: int) -> None:
     """
     if isinstance(count, bool) or not isinstance(count, Integral):
         raise TypeError(f"set_cpu_threads takes a whole number of threads, not {shown(count)}")
+    if not -(2**31) <= count < 2**31:  # the runtime takes 32 bits, and refuses all others with its own text
+        raise ValueError(f"a large call uses 1 to 1024 threads, not {count}")
     _native.set_cpu_threads(int(count))

@@ -9,15 +9,14 @@ import ctypes
 import functools
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from kpkg import _autograd, _direct, _fake, _fallbacks, _policy, _precision, _transforms
-from kpkg._errors import KernelError
-from kpkg._library import CustomOpLibrary
+from kpkg._forms import outputs_of
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
 from kpkg._op import Op
 
@@ -41,26 +40,15 @@ def _extension() -> ctypes.CDLL:
     if not path.exists():
         raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
     library = ctypes.CDLL(str(path))
-    library.kpkg_torch_register.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_char_p,
-        ctypes.c_char_p,
-        ctypes.c_int32,
-        ctypes.c_char_p,
-    ]
-    library.kpkg_torch_use_fallback.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-    library.kpkg_torch_set_fallback_error.argtypes = [ctypes.c_char_p]
-    library.kpkg_torch_follow_precision.argtypes = [ctypes.c_void_p]
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    library.kpkg_torch_register.argtypes = [pointer, text, text, ctypes.c_int32, text]
+    library.kpkg_torch_use_fallback.argtypes = [pointer, text]
+    library.kpkg_torch_set_fallback_error.argtypes = [text]
+    library.kpkg_torch_follow_precision.argtypes = [pointer]
     library.kpkg_torch_follow_precision(precision_reader(_precision.of_device))
     keys = torch._C.DispatchKey
-    modes = [
-        keys.FuncTorchDynamicLayerFrontMode,
-        keys.Python,
-        keys.PythonTLSSnapshot,
-        keys.Functionalize,
-        keys.PreDispatch,
-        torch._C._dispatch_key_parse("Tracer"),
-    ]
+    modes = [keys.FuncTorchDynamicLayerFrontMode, keys.Python, keys.PythonTLSSnapshot, keys.Functionalize]
+    modes += [keys.PreDispatch, torch._C._dispatch_key_parse("Tracer")]
     use_dispatch_state(
         int(keys.AutogradFunctionality), [int(key) for key in modes], [int(keys.AutocastCPU), int(keys.AutocastCUDA)],
         lambda key: torch._C._dispatch_tls_is_dispatch_key_included(_key(key)),
@@ -114,8 +102,8 @@ def symbolic_schema(schema: str) -> str:
     return re.sub(r"(?<=[(\s])int(?=[\s\[?])", "SymInt", arguments) + arrow + results
 
 
-def register(library: CustomOpLibrary) -> None:
-    """Makes every op of `library` callable through PyTorch's dispatcher, once per op. Later calls do nothing.
+def register(library: Iterable[Op]) -> None:
+    """Makes every op of a library callable through PyTorch's dispatcher, once per op. Later calls do nothing.
 
     The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. Ops of a library that
     lost them continue under its own names, ``torch.ops.<namespace>__<number>.<name>``.
@@ -125,7 +113,7 @@ def register(library: CustomOpLibrary) -> None:
         if op._torch is not None or op.name in references:
             continue
         public, _, local = op.name.partition("::")
-        namespace = f"{public}__{library._order}" if op._is_displaced else public
+        namespace = f"{public}__{op._library._order}" if op._is_displaced else public
         owner = _current_ops.get(f"{namespace}::{local}")
         _register_op(op, namespace)
         _register_autograd(op, namespace)
@@ -137,8 +125,7 @@ def register(library: CustomOpLibrary) -> None:
 
 
 def register_reference(op: Op) -> None:
-    """Registers a reference with PyTorch at its first call with PyTorch's tensors. Most references have no such
-    call."""
+    """Registers a packaged reference with PyTorch, under the own names of its library."""
     _register_op(op, f"{op.name.partition('::')[0]}__{op._library._order}")
 
 
@@ -151,11 +138,8 @@ def _register_op(op: Op, namespace: str) -> None:
     has_fallback = _fallbacks.implementation(op) is not None
     fallback = f"{_FALLBACK_NAMESPACE}::{namespace}__{local}" if has_fallback else ""
     for form, schema in forms.items():
-        _check(
-            extension.kpkg_torch_register(
-                op._native.address, namespace.encode(), schema.encode(), form == "out", fallback.encode()
-            )
-        )
+        names = namespace.encode(), schema.encode(), form == "out", fallback.encode()
+        _check(extension.kpkg_torch_register(op._native.address, *names))
     is_new = name not in _current_ops
     _transforms.follow_autocast(name, op)
     _current_ops[name] = op
@@ -178,24 +162,18 @@ def _register_op(op: Op, namespace: str) -> None:
 
 def _register_autograd(op: Op, namespace: str) -> None:
     name = f"{namespace}::{op.name.partition('::')[2]}"
-    if op.differentiates is not None:
-        _autograd.register_gradient(name, op, lambda: _current_ops[name], _fragment(namespace))
-    elif op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments)):
-        op._is_recorded = True
-        _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
-    else:
+    is_recorded = op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments))
+    if op.differentiates is None and not is_recorded:
         return
+    op._is_recorded = op.differentiates is None
+    _autograd.register(name, op, lambda: _current_ops[name], _fragment(namespace))
     if name in _unrecorded:
         return
     _unrecorded.add(name)
+    types = torch.Tensor, torch.nn.Parameter
+    state = torch.is_grad_enabled, torch._C._len_torch_function_stack, vars(torch.autograd.forward_ad)
     for call in (op._torch, op._default):
-        types, asked = (
-            (torch.Tensor, torch.nn.Parameter),
-            (torch.is_grad_enabled, torch._C._len_torch_function_stack),
-        )
-        call._op = Unrecorded(
-            call._op, _autograd.recorder(name), *types, *asked, vars(torch.autograd.forward_ad), _transforms.casts[name]
-        )
+        call._op = Unrecorded(call._op, _autograd.recorder(name), *types, *state, _transforms.casts[name])
     _direct.place(name, op)
 
 
@@ -264,15 +242,10 @@ def _register_fallback(op: Op, name: str, schemas: list[str]) -> None:
             return run(*args, **kwargs)
 
     def into(*args: Any, **kwargs: Any) -> None:
-        names = ["out"] if "out" in kwargs else sorted(k for k in kwargs if re.fullmatch(r"out\d", k))
-        outputs = [kwargs.pop(n) for n in names]
+        outputs = [kwargs.pop(name) for name in outputs_of(kwargs)]
         results = implementation(*args, **kwargs)
         for output, result in zip(outputs, results if isinstance(results, tuple) else (results,)):
-            if output.shape != result.shape or output.dtype != result.dtype:
-                raise KernelError(
-                    f"{name}: out is {output.dtype} {tuple(output.shape)}, the result is {result.dtype} "
-                    f"{tuple(result.shape)}"
-                )
+            _fake.check_out(name, output, result)
             output.copy_(result)
 
     for schema, function in zip(schemas, (implementation, into)):

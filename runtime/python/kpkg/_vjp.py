@@ -20,14 +20,7 @@ def _recorded() -> Iterator[None]:
     """Makes autograd record, also within a kernel, below autograd."""
     include = torch._C._dispatch_tls_local_include_set()
     exclude = torch._C._dispatch_tls_local_exclude_set()
-    for key in (
-        "AutogradOther",
-        "AutogradCPU",
-        "AutogradCUDA",
-        "AutogradMeta",
-        "AutogradNestedTensor",
-        "ADInplaceOrView",
-    ):
+    for key in "AutogradOther AutogradCPU AutogradCUDA AutogradMeta AutogradNestedTensor ADInplaceOrView".split():
         exclude = exclude - torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     with torch._C._ForceDispatchKeyGuard(include, exclude), torch.enable_grad():
         yield
@@ -55,10 +48,7 @@ def differentiate(
         fresh = value.detach().requires_grad_(i in wanted)
         return fresh if tangent is None else forward_ad.make_dual(fresh, tangent)
 
-    with (
-        _recorded(),
-        enable_inplace_requires_grad(True),
-    ):  # for its own leaves, which transforms of torch.func do not see
+    with _recorded(), enable_inplace_requires_grad(True):  # for leaves that transforms of torch.func do not see
         leaves = [leaf(i, value) for i, value in enumerate(arguments)]
         results = function(*leaves)
         results = results if isinstance(results, tuple) else (results,)
@@ -73,9 +63,8 @@ def differentiate(
 
 
 def _tangent(value: Any) -> Tensor | None:
-    return (
-        forward_ad.unpack_dual(value).tangent if isinstance(value, Tensor) and forward_ad._current_level >= 0 else None
-    )
+    is_dual = isinstance(value, Tensor) and forward_ad._current_level >= 0
+    return forward_ad.unpack_dual(value).tangent if is_dual else None
 
 
 def _differentiate_functionally(

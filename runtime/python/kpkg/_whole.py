@@ -199,16 +199,13 @@ def _rounded_anew(model: nn.Module, sample: Any) -> Any:
 def _compared(injection: Injection, sample: Any, rows: list[Row]) -> tuple[float, float]:
     """Returns the microseconds of the model without and with these replacements, which are in it now."""
 
-    def switch(with_them: int) -> None:
-        _switch(rows, bool(with_them))
-
-    with_them = True
+    are_in = True
 
     def switch_if_other(wanted: int) -> None:
-        nonlocal with_them
-        if with_them != bool(wanted):
-            switch(wanted)
-            with_them = bool(wanted)
+        nonlocal are_in
+        if are_in != bool(wanted):
+            are_in = bool(wanted)
+            _switch(rows, are_in)
 
     run = _passes.iteration(injection.model, lambda: call(injection.called, sample))
     try:

@@ -11,31 +11,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from kpkg import _sparse_formats as formats
+from kpkg import _sparse_packing as packing
 from kpkg._default import ops
 from kpkg._measure import interleaved
-from kpkg._sparse_formats import (
-    STEP,
-    as_image_weight,
-    from_blocks,
-    from_compressed,
-    from_elements,
-    from_halves,
-    window_columns,
-    with_rest,
-)
-from kpkg._sparse_packing import (
-    blocks,
-    compressed,
-    elements,
-    half_windows_and_rest,
-    halves,
-    halves_and_rest,
-    nonzero_blocks,
-)
+from kpkg._sparse_formats import STEP
 
 _BLOCKS = (128, 64, 32, 16)
 _FORMATS = ("elements", "csr", "blocks", "2:4", "dense")
@@ -77,26 +62,32 @@ class SparseWeight:
         unit = STEP if self._has_rest() else _UNITS[self.format]
         k = -(-channels // unit) * unit * size[0] * size[1] if size else channels
         if self.format == "2:4":
-            matrix = from_halves(*self.tensors)
+            matrix = formats.from_halves(*self.tensors)
         elif self._has_rest():
             values, positions, columns, starts = self.tensors
             if size:
-                columns = window_columns(columns, size, k // (size[0] * size[1]))
-            matrix = with_rest(values, positions, columns, starts, k)
-        elif self.format == "csr":
-            crow, col, values = self.tensors
-            matrix = from_compressed(crow, col, values, k)
-        elif self.format == "blocks":
-            crow, col, values = self.tensors[:3]
-            matrix = from_blocks(crow, col, values, k)
+                columns = formats.window_columns(columns, size, k // (size[0] * size[1]))
+            matrix = formats.with_rest(values, positions, columns, starts, k)
         else:
-            masks, starts, values = self.tensors
-            matrix = from_elements(masks, starts, values, k)
-        return as_image_weight(matrix, channels, size).contiguous() if size else matrix
+            unpack: Any = {
+                "csr": formats.from_compressed,
+                "blocks": formats.from_blocks,
+                "elements": formats.from_elements,
+            }[self.format]
+            matrix = unpack(*self.tensors[:3], k)
+        return formats.as_image_weight(matrix, channels, size).contiguous() if size else matrix
 
     def _has_rest(self) -> bool:
         """Returns whether elements are packed with 2:4 sparsity, and further columns with the rest."""
         return self.format == "elements" and len(self.tensors) == 4
+
+    def _product(self) -> tuple[str, tuple[Tensor, ...], dict[str, Tensor]]:
+        """Returns the name of the ops for the format, and their tensors before and behind the bias."""
+        if self._has_rest():
+            return "half_sparse", self.tensors[:2], dict(zip(("columns", "starts"), self.tensors[2:]))
+        if self.format == "blocks":
+            return "block_sparse", self.tensors[:3], {"moves": self.tensors[3]}
+        return {"elements": "sparse", "csr": "compressed", "2:4": "half_sparse"}[self.format], self.tensors, {}
 
     def __repr__(self) -> str:
         times = "".join(f", {name} {us:.1f} us" for name, us in self.times.items())
@@ -172,7 +163,7 @@ def pack(
         run = linear if weight.ndim == 2 else lambda x, packed: conv2d(x, packed, None, stride, padding, dilation)
         return _fastest(weight, size, sample_input, run)
     if format is None:
-        is_empty = size is not None and nonzero_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
+        is_empty = size is not None and packing.nonzero_blocks(_matrix(weight, 1), size).float().mean() <= 0.25
         has_sparse_cores = weight.is_cuda and torch.cuda.get_device_capability(weight.device) == (9, 0)
         format = "blocks" if is_empty else "2:4" if has_sparse_cores and _is_two_of_four(weight) else "dense"
     return _packed(weight, format, size)
@@ -185,19 +176,10 @@ def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> T
     """
     if len(weight.shape) != 2:
         raise ValueError(f"a weight of {weight.shape} is one of a convolution")
-    if weight._has_rest():
-        values, positions, *rest = weight.tensors
-        return ops.half_sparse_linear(input, values, positions, bias, *rest)
-    if weight.format == "elements":
-        return ops.sparse_linear(input, *weight.tensors, bias)
-    if weight.format == "csr":
-        return ops.compressed_linear(input, *weight.tensors, bias)
-    if weight.format == "blocks":
-        crow, col, values, moves = weight.tensors
-        return ops.block_sparse_linear(input, crow, col, values, bias, moves)
-    if weight.format == "2:4":
-        return ops.half_sparse_linear(input, *weight.tensors, bias)
-    return torch.nn.functional.linear(input, weight.tensors[0], bias)
+    if weight.format == "dense":
+        return torch.nn.functional.linear(input, weight.tensors[0], bias)
+    name, before, behind = weight._product()
+    return ops[f"kpkg::{name}_linear"](input, *before, bias, *behind.values())
 
 
 def conv2d(
@@ -217,17 +199,9 @@ def conv2d(
         raise ValueError(f"a weight of {weight.shape} is none of a convolution")
     if weight.format == "dense":
         return torch.nn.functional.conv2d(input, weight.tensors[0], bias, stride, padding, dilation)
-    size = list(weight.shape[2:])
     how = {"stride": _numbers(stride), "padding": _numbers(padding), "dilation": _numbers(dilation)}
-    if weight._has_rest():
-        values, positions, columns, starts = weight.tensors
-        return ops.half_sparse_conv2d(input, values, positions, size, bias, **how, columns=columns, starts=starts)
-    if weight.format == "elements":
-        return ops.sparse_conv2d(input, *weight.tensors, size, bias, **how)
-    if weight.format == "blocks":
-        crow, col, values, moves = weight.tensors
-        return ops.block_sparse_conv2d(input, crow, col, values, size, bias, moves, **how)
-    return ops.half_sparse_conv2d(input, *weight.tensors, size, bias, **how)
+    name, before, behind = weight._product()
+    return ops[f"kpkg::{name}_conv2d"](input, *before, list(weight.shape[2:]), bias, **behind, **how)
 
 
 def _numbers(value: Numbers) -> list[int]:
@@ -249,7 +223,9 @@ def _matrix(weight: Tensor, unit: int) -> Tensor:
 def _block_size(weight: Tensor) -> int | None:
     sizes = [size for size in _BLOCKS if all(extent and extent % size == 0 for extent in weight.shape[:2])]
     return (
-        min(sizes, key=lambda size: float(nonzero_blocks(_matrix(weight, 1), size).float().mean())) if sizes else None
+        min(sizes, key=lambda size: float(packing.nonzero_blocks(_matrix(weight, 1), size).float().mean()))
+        if sizes
+        else None
     )
 
 
@@ -266,23 +242,23 @@ def _packed(weight: Tensor, format: str, size: int | None) -> SparseWeight:
         matrix = _matrix(weight, _UNITS[format])
         if format == "blocks":
             assert size is not None
-            tensors = blocks(matrix, size)
+            tensors = packing.blocks(matrix, size)
         elif format == "csr":
-            tensors = compressed(matrix)
+            tensors = packing.compressed(matrix)
         else:
-            tensors = halves(matrix) if format == "2:4" else _packed_elements(weight, matrix)
+            tensors = packing.halves(matrix) if format == "2:4" else _packed_elements(weight, matrix)
     return SparseWeight(tuple(weight.shape), format, tensors, _density(weight))
 
 
 def _packed_elements(weight: Tensor, matrix: Tensor) -> tuple[Tensor, ...]:
     if weight.dtype not in _HALVES:
-        return elements(matrix)
+        return packing.elements(matrix)
     if weight.ndim == 2:
-        return halves_and_rest(matrix)
+        return packing.halves_and_rest(matrix)
     wide = _matrix(weight, STEP)
-    packed = half_windows_and_rest(wide, weight.shape[3], wide.shape[1] // (weight.shape[2] * weight.shape[3]))
+    packed = packing.half_windows_and_rest(wide, weight.shape[3], wide.shape[1] // (weight.shape[2] * weight.shape[3]))
     few = packed[2].shape[1] <= wide.shape[1] // _MOST_TAKEN
-    return packed if few else elements(matrix)
+    return packed if few else packing.elements(matrix)
 
 
 def _fastest(weight: Tensor, size: int | None, sample_input: Tensor, run: Callable[..., Tensor]) -> SparseWeight:

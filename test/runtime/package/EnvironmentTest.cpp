@@ -132,6 +132,20 @@ TEST(Environment, Disable) {
     EXPECT_TRUE(inChild({{"KPKG_DISABLE", value}}, [] { return scaleOp().call({}, {ones()}).ok(); }));
 }
 
+TEST(Environment, OpsThatNoPackageHas) {
+  EXPECT_TRUE(inChild({{"KPKG_DISABLE", "scal,other"}, {"KPKG_FALLBACK", "test::scale=warn,skale=silent"}}, [] {
+    static std::vector<std::string> messages;
+    kpkg_set_log([](void *, kpkg_log_level, const char *text) { messages.push_back(text); }, nullptr);
+    bool runs = scaleOp().call({}, {ones()}).ok() && scaleOp().call({}, {ones()}).ok();
+    kpkg_set_log(nullptr, nullptr);
+    return runs &&
+           messages == std::vector<std::string>{
+                           "KPKG_DISABLE names 'scal', which no opened package has; did you mean 'test::scale'?",
+                           "KPKG_DISABLE names 'other', which no opened package has",
+                           "KPKG_FALLBACK names 'skale', which no opened package has; did you mean 'test::scale'?"};
+  }));
+}
+
 TEST(Environment, Fallback) {
   auto run = [](bool expected) {
     std::string bytes = samplePackage();

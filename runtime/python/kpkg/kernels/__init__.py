@@ -22,28 +22,14 @@ from kpkg._default import ops as _ops
 from kpkg._errors import DeviceError, KernelError
 from kpkg._info import kernel_info
 from kpkg._library import CustomOpLibrary, load
-from kpkg._messages import WRITTEN_IN_K as _WRITTEN_IN_K
-from kpkg._messages import closest as _closest
-from kpkg._messages import elsewhere as _elsewhere
+from kpkg._messages import missing as _missing
 from kpkg._op import Op
 from kpkg._profile import Profile, profile_kernel
 
 __all__ = [
-    "CompileError",
-    "Compiler",
-    "CustomOpLibrary",
-    "DeviceError",
-    "KernelConfig",
-    "KernelError",
-    "Op",
-    "PrecisionConfig",
-    "Profile",
-    "get_compiler",
-    "get_cuda_compiler",
-    "kernel_info",
-    "load",
-    "profile_kernel",
-]
+    "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "KernelConfig", "KernelError", "Op",
+    "PrecisionConfig", "Profile", "get_compiler", "get_cuda_compiler", "kernel_info", "load", "profile_kernel",
+]  # fmt: skip
 
 
 def get_cuda_compiler() -> Compiler:
@@ -56,8 +42,6 @@ def get_cuda_compiler() -> Compiler:
 
 
 def __getattr__(name: str) -> Callable[[], DefaultOp]:
-    if name in _WRITTEN_IN_K:
-        raise ImportError(_WRITTEN_IN_K[name])
     if name.startswith("get_"):
         op = name.removeprefix("get_").removeprefix("cuda_")
         if _ops.has(op):
@@ -68,8 +52,7 @@ def __getattr__(name: str) -> Callable[[], DefaultOp]:
             get.__name__ = get.__qualname__ = name
             get.__doc__ = f"The op {op} of kpkg.ops, which has forward and backward."
             return get
-    near = _elsewhere(name) or _closest(name, __dir__())
-    raise AttributeError(f"module 'kpkg.kernels' has no attribute {name!r}{near}")
+    raise _missing("kpkg.kernels", name, __dir__())
 
 
 def _names() -> set[str]:

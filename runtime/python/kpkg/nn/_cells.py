@@ -14,7 +14,7 @@ from kpkg import _default
 from kpkg.nn._layer import Layer
 
 
-class _Cell(Layer):
+class _Cell(Layer, options="weight_ih weight_hh bias_ih bias_hh"):
     """Implements the forward of all cells; their classes of torch.nn have the weights."""
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
@@ -27,41 +27,24 @@ class _Cell(Layer):
         Raises:
             KernelError: Shapes or dtypes do not fit the weights.
         """
-        stays = not self._kpkg_wanted or self._stands_back()
-        if stays or (not self._kpkg_when_compiled and torch.compiler.is_compiling()):
-            return self.torch_layer.forward(self, input, hx)
-        if not self._kpkg_op.is_available:
-            self._kpkg_op.note_fallback()
-            return self.torch_layer.forward(self, input, hx)
-        try:
-            return self._kpkg_op(*self._cell_arguments(input, hx))
-        except RuntimeError as error:
-            raise self._named(error, input) from None
+        return super().forward(input, hx)
 
-    def _cell_arguments(self, input: Tensor, hx: Any) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, hx: Any = None) -> tuple[Any, ...]:
         state = self._zeros(input) if hx is None else hx
-        return (input, *(state if isinstance(state, tuple) else (state,)), *self._weights())
-
-    def _weights(self) -> tuple[Any, ...]:
-        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        return super()._arguments(input, *(state if isinstance(state, tuple) else (state,)))
 
     def _zeros(self, input: Tensor) -> Any:
         return input.new_zeros((*input.shape[:-1], self.hidden_size))
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return self._cell_arguments(input, None)
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.input_size, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, self.input_size, device="meta"),)
 
 
-class RNNCell(_Cell, nn.RNNCell):
+class RNNCell(_Cell, nn.RNNCell, op="rnn_tanh_cell"):
     """Applies tanh or relu to the sum of two linear layers, of input and state.
 
     Input: [N, input_size] or [input_size]. Result and state: [N, hidden_size] or [hidden_size] of the same dtype.
     """
-
-    kpkg_ops, torch_layer = ("kpkg::rnn_tanh_cell",), nn.RNNCell
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -72,24 +55,20 @@ class RNNCell(_Cell, nn.RNNCell):
         return self.nonlinearity not in ("tanh", "relu")  # PyTorch raises the error for others
 
 
-class LSTMCell(_Cell, nn.LSTMCell):
+class LSTMCell(_Cell, nn.LSTMCell, op="lstm_cell"):
     """Computes one step of long short-term memory.
 
     Input: [N, input_size] or [input_size]. Result and state: a pair of [N, hidden_size] or [hidden_size], hidden and
     cell state.
     """
 
-    kpkg_ops, torch_layer = ("kpkg::lstm_cell",), nn.LSTMCell
-
     def _zeros(self, input: Tensor) -> Any:
         zeros = super()._zeros(input)
         return zeros, zeros
 
 
-class GRUCell(_Cell, nn.GRUCell):
+class GRUCell(_Cell, nn.GRUCell, op="gru_cell"):
     """Computes one step of a gated recurrent unit.
 
     Input: [N, input_size] or [input_size]. Result and state: [N, hidden_size] or [hidden_size] of the same dtype.
     """
-
-    kpkg_ops, torch_layer = ("kpkg::gru_cell",), nn.GRUCell

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,9 @@ from kpkg.nn._layer import Layer
 
 
 class _Convolution(Layer):
-    def _example_input(self) -> Tensor:
+    def _example_inputs(self) -> tuple[Tensor, ...]:
         reach = [d * (k - 1) + 1 for k, d in zip(self.kernel_size, self.dilation)]
-        return torch.empty(1, self.in_channels, *reach, device="meta")
+        return (torch.empty(1, self.in_channels, *reach, device="meta"),)
 
     def _stands_back(self) -> bool:
         return bool(self.padding_mode != "zeros")
@@ -40,82 +40,51 @@ def _allows_tf32(input: Tensor) -> bool:
 
 
 class _Conv(_Convolution):
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    """Convolves images. With a padding_mode other than zeros, PyTorch runs."""
+
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         return input, self.weight, self.bias, *self._settings(input)
 
     def _settings(self, input: Tensor) -> tuple[Any, ...]:
         """Returns the op's arguments behind weight and bias."""
-        named = isinstance(self.padding, str)
-        padding = [0] if named else list(self.padding)
-        return (
-            list(self.stride),
-            padding,
-            list(self.dilation),
-            self.groups,
-            self.padding if named else "",
-            _allows_tf32(input),
-        )
+        padding, named = ((0,), self.padding) if isinstance(self.padding, str) else (self.padding, "")
+        return self.stride, padding, self.dilation, self.groups, named, _allows_tf32(input)
 
 
-class _ConvTranspose(_Convolution):
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return self._with_padding(input, list(self.output_padding))
+class _ConvTranspose(_Convolution, options="weight bias stride padding output_padding groups dilation"):
+    """Computes the transposed convolution of images."""
 
-    def _with_padding(self, input: Tensor, output_padding: list[int]) -> tuple[Any, ...]:
-        return (
-            input,
-            self.weight,
-            self.bias,
-            list(self.stride),
-            list(self.padding),
-            output_padding,
-            self.groups,
-            list(self.dilation),
-        )
-
-    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Any:
         """Computes the layer as torch.nn does: `output_size` decides between the results that the stride allows."""
+        return super().forward(input, *(() if output_size is None else (output_size,)))
+
+    def _arguments(self, input: Tensor, output_size: list[int] | None = None) -> tuple[Any, ...]:
         if output_size is None:
-            return super().forward(input)
-        if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
-            return cast(Tensor, self.torch_layer.forward(self, input, output_size))
-        more = self._output_padding(
-            input, output_size, self.stride, self.padding, self.kernel_size, len(self.kernel_size), self.dilation
-        )
-        return cast(Tensor, self._kpkg_op(*self._with_padding(input, list(more))))
+            return super()._arguments(input)
+        given = self.stride, self.padding, self.kernel_size, self.rank, self.dilation
+        more = self._output_padding(input, output_size, *given)
+        return input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
 
 
-class Conv1d(_Conv, nn.Conv1d):
+class Conv1d(_Conv, nn.Conv1d, op="conv1d"):
     """Convolves (N, C, L) or (C, L). With a padding_mode other than zeros, PyTorch runs."""
 
-    kpkg_ops, torch_layer = ("kpkg::conv1d",), nn.Conv1d
 
-
-class Conv2d(_Conv, nn.Conv2d):
+class Conv2d(_Conv, nn.Conv2d, op="conv2d"):
     """Convolves (N, C, H, W) or (C, H, W). With a padding_mode other than zeros, PyTorch runs."""
 
-    kpkg_ops, torch_layer = ("kpkg::conv2d",), nn.Conv2d
 
-
-class Conv3d(_Conv, nn.Conv3d):
+class Conv3d(_Conv, nn.Conv3d, op="conv3d"):
     """Convolves (N, C, D, H, W) or (C, D, H, W). With a padding_mode other than zeros, PyTorch runs."""
 
-    kpkg_ops, torch_layer = ("kpkg::conv3d",), nn.Conv3d
 
-
-class ConvTranspose1d(_ConvTranspose, nn.ConvTranspose1d):
+class ConvTranspose1d(_ConvTranspose, nn.ConvTranspose1d, op="conv_transpose1d"):
     """Computes the transposed convolution of (N, C, L) or (C, L)."""
 
-    kpkg_ops, torch_layer = ("kpkg::conv_transpose1d",), nn.ConvTranspose1d
 
-
-class ConvTranspose2d(_ConvTranspose, nn.ConvTranspose2d):
+class ConvTranspose2d(_ConvTranspose, nn.ConvTranspose2d, op="conv_transpose2d"):
     """Computes the transposed convolution of (N, C, H, W) or (C, H, W)."""
 
-    kpkg_ops, torch_layer = ("kpkg::conv_transpose2d",), nn.ConvTranspose2d
 
-
-class ConvTranspose3d(_ConvTranspose, nn.ConvTranspose3d):
+class ConvTranspose3d(_ConvTranspose, nn.ConvTranspose3d, op="conv_transpose3d"):
     """Computes the transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
-
-    kpkg_ops, torch_layer = ("kpkg::conv_transpose3d",), nn.ConvTranspose3d

@@ -6,7 +6,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, cast
+import re
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +20,33 @@ from kpkg._messages import shown
 class Layer(nn.Module):
     """Replaces a layer of `torch.nn`, with the same constructor, parameters and state_dict.
 
-    Results are the same within rounding. Subclasses name the op and give its arguments. ``use_kpkg`` says whether the
-    op or PyTorch's forward runs.
+    Results are the same within rounding. ``use_kpkg`` says whether the op or PyTorch's forward runs.
+
+    A subclass is declared as ``class ELU(Layer, nn.ELU, op="elu", options="alpha")``. `op` has the names of ops, of
+    which the layer uses the first one that a package has. `options` has the layer's attributes that are arguments of
+    the op after the input.
     """
 
-    #: Names of ops. The layer uses the first one that a package has.
+    #: Full names of ops.
     kpkg_ops: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = ()
     #: The layer of torch.nn that this one replaces.
     torch_layer: ClassVar[type[nn.Module]] = nn.Module
+    #: The dimensions of an image, for layers whose name ends in them.
+    rank: ClassVar[int] = 0
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, op: str = "", options: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "torch_layer" in vars(cls):  # for help() and editors
-            cls.__signature__ = inspect.signature(cls.torch_layer)
+        if op:
+            cls.kpkg_ops = tuple(f"kpkg::{name}" for name in op.split())
+        if options is not None:
+            cls.options = tuple(options.split())
+        for replaced in cls.__bases__:
+            if not issubclass(replaced, Layer) and issubclass(replaced, nn.Module):
+                cls.torch_layer = replaced
+                cls.__signature__ = inspect.signature(replaced)  # for help() and editors
+        if dimensions := re.search(r"(\d)d$", cls.torch_layer.__name__):
+            cls.rank = int(dimensions[1])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -74,9 +89,8 @@ class Layer(nn.Module):
         if type(layer) is not cls.torch_layer:
             raise TypeError(f"{cls.__name__} stands for {cls.torch_layer.__name__}, not for {type(layer).__name__}")
         made = cls.__new__(cls)
-        made.__dict__.update(
-            layer.__dict__
-        )  # both share the dictionaries of parameters and hooks, so that changes reach both
+        # Both share the dictionaries of parameters and hooks, so that changes reach both.
+        made.__dict__.update(layer.__dict__)
         made._prepare()
         return made
 
@@ -84,10 +98,10 @@ class Layer(nn.Module):
     def use_kpkg(self) -> bool:
         """Returns whether forward runs kpkg's op.
 
-        A package must have it, with a kernel for this layer's dtype and device, and it must not be switched off. False
-        switches to PyTorch's own forward, and True switches back.
+        A package must have it, with a kernel for this layer's dtype and device. The op must compute the layer's mode,
+        and must not be switched off. False switches to PyTorch's own forward, and True switches back.
         """
-        if not self._kpkg_wanted or not self._kpkg_op.is_available:
+        if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
             return False
         reference = next((p for p in self.parameters(recurse=False)), None)
         device = reference.device if reference is not None else torch.device("cpu")
@@ -120,35 +134,31 @@ class Layer(nn.Module):
             _Described(value.shape, dtype if value.is_floating_point() else value.dtype, device)
             if isinstance(value, Tensor)
             else value
-            for value in self._arguments(self._example_input())
+            for value in self._arguments(*self._example_inputs())
         )
 
-    def _example_input(self) -> Tensor:
-        """Returns a small input of any dtype, on "meta"."""
-        return torch.empty(2, 8, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        """Returns small inputs of any dtype, on "meta"."""
+        return (torch.empty(2, 8, device="meta"),)
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        """Returns the op's arguments for a forward of `input`."""
-        raise NotImplementedError
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
+        """Returns the op's arguments for a forward of these inputs."""
+        return (input, *more, *(getattr(self, name) for name in self.options))
 
     def _stands_back(self) -> bool:
         """Returns whether PyTorch has to run, since no op of kpkg computes this mode of the layer."""
         return False
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Runs kpkg's op on `input`, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
-        if (
-            not self._kpkg_wanted
-            or self._stands_back()
-            or not self._kpkg_when_compiled
-            and torch.compiler.is_compiling()
-        ):
-            return cast(Tensor, super().forward(input))
+    def forward(self, input: Tensor, *more: Any) -> Any:
+        """Runs kpkg's op on the inputs, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
+        stands_back = not self._kpkg_wanted or self._stands_back()
+        if stands_back or not self._kpkg_when_compiled and torch.compiler.is_compiling():
+            return super().forward(input, *more)
         if self._kpkg_op._op is None and not self._kpkg_op.is_available:
             self._kpkg_op.note_fallback()
-            return cast(Tensor, super().forward(input))
+            return super().forward(input, *more)
         try:
-            return self._run(input)
+            return self._run(input, *more)
         except RuntimeError as error:
             raise self._named(error, input) from None
 
@@ -162,15 +172,15 @@ class Layer(nn.Module):
             error.args = (f"{name} with {shown(input)}: {error}",)
         return error
 
-    def _run(self, input: Tensor) -> Tensor:
+    def _run(self, *inputs: Any) -> Any:
         op = self._kpkg_op._op
+        arguments = self._arguments(*inputs)
         if op is None or op._default is None or not op._is_recorded:
-            return cast(Tensor, self._kpkg_op(*self._arguments(input)))
-        arguments = self._arguments(input)
+            return self._kpkg_op(*arguments)
         try:  # as `Op` does with PyTorch tensors, without a check of each argument
             return op._default(*arguments)
         except RuntimeError as error:
-            return cast(Tensor, op._recover(error, arguments, {}))
+            return op._recover(error, arguments, {})
 
     def extra_repr(self) -> str:
         """Returns the text of torch.nn, and whether kpkg runs."""

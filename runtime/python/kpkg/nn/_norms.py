@@ -14,84 +14,63 @@ from kpkg import _default
 from kpkg.nn._layer import Layer
 
 
-class Softmax(Layer, nn.Softmax):
-    """Computes softmax along `dim`.
+class _Softmax(Layer):
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
+        return input, self.dim if self.dim is not None else 0 if input.dim() in (0, 1, 3) else 1
 
-    Input: any shape, a float dtype; output: the same. ``dim=None`` is PyTorch's (deprecated) choice.
+
+class Softmax(_Softmax, nn.Softmax, op="softmax"):
+    """Computes softmax along `dim`. Input: any shape, a float dtype; output: the same.
+
+    ``dim=None`` is PyTorch's (deprecated) choice.
     """
 
-    kpkg_ops, torch_layer = ("kpkg::softmax",), nn.Softmax
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return input, _dimension(self.dim, input)
-
-
-class LogSoftmax(Layer, nn.LogSoftmax):
+class LogSoftmax(_Softmax, nn.LogSoftmax, op="log_softmax"):
     """Computes the logarithm of softmax along `dim`. Input: any shape, a float dtype; output: the same."""
 
-    kpkg_ops, torch_layer = ("kpkg::log_softmax",), nn.LogSoftmax
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return input, _dimension(self.dim, input)
-
-
-def _dimension(dim: int | None, input: Tensor) -> int:
-    return dim if dim is not None else 0 if input.dim() in (0, 1, 3) else 1
+class _RowNorm(Layer):
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, *self.normalized_shape, device="meta"),)
 
 
-class LayerNorm(Layer, nn.LayerNorm):
+class LayerNorm(_RowNorm, nn.LayerNorm, op="layer_norm", options="normalized_shape weight bias eps"):
     """Normalizes over the last dimensions. Input: (..., *normalized_shape); output: the same shape and dtype."""
 
-    kpkg_ops, torch_layer = ("kpkg::layer_norm",), nn.LayerNorm
 
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return input, self.normalized_shape, self.weight, self.bias, self.eps
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, *self.normalized_shape, device="meta")
-
-
-class RMSNorm(Layer, nn.RMSNorm):
+class RMSNorm(_RowNorm, nn.RMSNorm, op="rms_norm"):
     """Divides by the root of the mean square over the last dimensions.
 
     Input: (..., *normalized_shape); output: the same.
     """
 
-    kpkg_ops, torch_layer = ("kpkg::rms_norm",), nn.RMSNorm
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         eps = self.eps if self.eps is not None else torch.finfo(input.dtype).eps
         return input, self.normalized_shape, self.weight, eps
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, *self.normalized_shape, device="meta")
 
-
-class GroupNorm(Layer, nn.GroupNorm):
+class GroupNorm(Layer, nn.GroupNorm, op="group_norm", options="num_groups weight bias eps"):
     """Normalizes over groups of channels. Input: (N, C, ...); output: the same."""
 
-    kpkg_ops, torch_layer = ("kpkg::group_norm",), nn.GroupNorm
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return input, self.num_groups, self.weight, self.bias, self.eps
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_channels, 4, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, self.num_channels, 4, device="meta"),)
 
 
-class _BatchNorm(Layer):
+class _ChannelNorm(Layer, options="weight bias eps"):
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, self.num_features, *[4] * self.rank, device="meta"),)
+
+
+class _BatchNorm(_ChannelNorm, op="batch_norm"):
     """Normalizes each channel.
 
     Training uses the batch's own statistics, and moves the running ones by them. Evaluation uses the running
     statistics, or the batch's if there are none.
     """
 
-    kpkg_ops = ("kpkg::batch_norm",)
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        if self._takes_statistics():
-            return input, self.weight, self.bias, self.eps
-        return input, self.running_mean, self.running_var, self.weight, self.bias, self.eps
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
+        return super()._arguments(input, *(() if self._takes_statistics() else (self.running_mean, self.running_var)))
 
     def _takes_statistics(self) -> bool:
         return self.training or self.running_mean is None
@@ -111,7 +90,7 @@ class _BatchNorm(Layer):
         op = _default.ops["kpkg::batch_norm_training"]
         return op.is_available and op.supports(*self._example(torch.device(device), dtype))
 
-    def _run(self, input: Tensor) -> Tensor:
+    def _run(self, input: Tensor, *more: Any) -> Any:
         self._check_input_dim(input)
         if not self._takes_statistics():
             return super()._run(input)
@@ -144,44 +123,24 @@ class _BatchNorm(Layer):
 class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
     """Normalizes each channel. Input: (N, C) or (N, C, L); output: the same."""
 
-    torch_layer = nn.BatchNorm1d
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 4, device="meta")
-
 
 class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
     """Normalizes each channel. Input: (N, C, H, W); output: the same."""
-
-    torch_layer = nn.BatchNorm2d
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 4, 4, device="meta")
 
 
 class BatchNorm3d(_BatchNorm, nn.BatchNorm3d):
     """Normalizes each channel. Input: (N, C, D, H, W); output: the same."""
 
-    torch_layer = nn.BatchNorm3d
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 2, 4, 4, device="meta")
-
-
-class _InstanceNorm(Layer):
+class _InstanceNorm(_ChannelNorm, op="instance_norm"):
     """Normalizes each channel of each sample. With tracked statistics, PyTorch runs."""
-
-    kpkg_ops = ("kpkg::instance_norm",)
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        return input, self.weight, self.bias, self.eps
 
     def _stands_back(self) -> bool:
         return bool(self.track_running_stats)
 
-    def _run(self, input: Tensor) -> Tensor:
+    def _run(self, input: Tensor, *more: Any) -> Any:
         self._check_input_dim(input)
-        if input.dim() == self._get_no_batch_dim():
+        if input.dim() == self.rank + 1:
             return super()._run(input.unsqueeze(0)).squeeze(0)
         return super()._run(input)
 
@@ -189,25 +148,10 @@ class _InstanceNorm(Layer):
 class InstanceNorm1d(_InstanceNorm, nn.InstanceNorm1d):
     """Normalizes each channel of each sample. Input: (N, C, L) or (C, L); output: the same."""
 
-    torch_layer = nn.InstanceNorm1d
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 4, device="meta")
-
 
 class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
     """Normalizes each channel of each sample. Input: (N, C, H, W) or (C, H, W); output: the same."""
 
-    torch_layer = nn.InstanceNorm2d
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 4, 4, device="meta")
-
 
 class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
     """Normalizes each channel of each sample. Input: (N, C, D, H, W) or (C, D, H, W); output: the same."""
-
-    torch_layer = nn.InstanceNorm3d
-
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.num_features, 2, 4, 4, device="meta")

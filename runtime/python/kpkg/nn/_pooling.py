@@ -15,126 +15,77 @@ from kpkg.nn._layer import Layer
 
 
 class _Pool(Layer):
-    rank: int = 0
+    #: Options that are numbers for each dimension of an image, or one number for all.
+    _EACH = frozenset({"kernel_size", "stride", "padding", "dilation"})
 
     def _each(self, value: int | Sequence[int] | None) -> list[int]:
         """Returns one number for each dimension, and an empty list for None."""
         return [] if value is None else [value] * self.rank if isinstance(value, int) else list(value)
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, 2, *(max(n, 1) + 1 for n in self._each(self.kernel_size)), device="meta")
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
+        given = ((name, getattr(self, name)) for name in self.options)
+        return (input, *(self._each(value) if name in self._EACH else value for name, value in given))
+
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, 2, *(max(n, 1) + 1 for n in self._each(self.kernel_size)), device="meta"),)
 
 
-class _MaxPool(_Pool):
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        each = self._each
-        return input, each(self.kernel_size), each(self.stride), each(self.padding), each(self.dilation), self.ceil_mode
+class _MaxPool(_Pool, options="kernel_size stride padding dilation ceil_mode"):
+    """Returns the greatest of each window. With return_indices, PyTorch runs."""
 
     def _stands_back(self) -> bool:
         return bool(self.return_indices)
 
 
-class _AvgPool(_Pool):
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
-        each = self._each
-        divisor = getattr(self, "divisor_override", None) or 0
-        return (
-            input,
-            each(self.kernel_size),
-            each(self.stride),
-            each(self.padding),
-            self.ceil_mode,
-            self.count_include_pad,
-            divisor,
-        )
+class _AvgPool(_Pool, options="kernel_size stride padding ceil_mode count_include_pad"):
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
+        return *super()._arguments(input), getattr(self, "divisor_override", None) or 0
 
 
-class MaxPool1d(_MaxPool, nn.MaxPool1d):
-    """Returns the greatest element of each window. Input: (N, C, L) or (C, L). With return_indices, PyTorch runs."""
-
-    kpkg_ops, torch_layer, rank = ("kpkg::max_pool1d",), nn.MaxPool1d, 1
-
-
-class MaxPool2d(_MaxPool, nn.MaxPool2d):
-    """Returns the greatest element of each window. Input: (N, C, H, W) or (C, H, W).
-
-    With return_indices, PyTorch runs.
-    """
-
-    kpkg_ops, torch_layer, rank = ("kpkg::max_pool2d",), nn.MaxPool2d, 2
-
-
-class MaxPool3d(_MaxPool, nn.MaxPool3d):
-    """Returns the greatest element of each window. Input: (N, C, D, H, W) or (C, D, H, W).
-
-    With return_indices, PyTorch runs.
-    """
-
-    kpkg_ops, torch_layer, rank = ("kpkg::max_pool3d",), nn.MaxPool3d, 3
-
-
-class AvgPool1d(_AvgPool, nn.AvgPool1d):
-    """Returns the mean of each window. Input: (N, C, L) or (C, L)."""
-
-    kpkg_ops, torch_layer, rank = ("kpkg::avg_pool1d",), nn.AvgPool1d, 1
-
-
-class AvgPool2d(_AvgPool, nn.AvgPool2d):
-    """Returns the mean of each window. Input: (N, C, H, W) or (C, H, W)."""
-
-    kpkg_ops, torch_layer, rank = ("kpkg::avg_pool2d",), nn.AvgPool2d, 2
-
-
-class AvgPool3d(_AvgPool, nn.AvgPool3d):
-    """Returns the mean of each window. Input: (N, C, D, H, W) or (C, D, H, W)."""
-
-    kpkg_ops, torch_layer, rank = ("kpkg::avg_pool3d",), nn.AvgPool3d, 3
-
-
-class _AdaptiveAvgPool(_Pool):
+class _AdaptiveAvgPool(_Pool, op="mean"):
     """Computes one mean for each channel; PyTorch computes other output sizes."""
 
-    kpkg_ops = ("kpkg::mean",)
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         return input, list(range(-self.rank, 0)), True
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, 2, *[3] * self.rank, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, 2, *[3] * self.rank, device="meta"),)
 
     def _stands_back(self) -> bool:
         return self._each(self.output_size) != [1] * self.rank
 
-    @property
-    def use_kpkg(self) -> bool:
-        """Returns whether forward runs kpkg's op, as for every layer; False also for other output sizes."""
-        # mypy takes the property for its setter.
-        return not self._stands_back() and Layer.use_kpkg.fget(self)  # type: ignore[attr-defined]
 
-    @use_kpkg.setter
-    def use_kpkg(self, wanted: bool) -> None:
-        self._kpkg_wanted = bool(wanted)
+class MaxPool1d(_MaxPool, nn.MaxPool1d, op="max_pool1d"):
+    """Returns the greatest of each window. Input: (N, C, L) or (C, L). Indices are PyTorch's."""
+
+
+class MaxPool2d(_MaxPool, nn.MaxPool2d, op="max_pool2d"):
+    """Returns the greatest of each window. Input: (N, C, H, W) or (C, H, W). Indices are PyTorch's."""
+
+
+class MaxPool3d(_MaxPool, nn.MaxPool3d, op="max_pool3d"):
+    """Returns the greatest of each window. Input: (N, C, D, H, W) or (C, D, H, W). Indices are PyTorch's."""
+
+
+class AvgPool1d(_AvgPool, nn.AvgPool1d, op="avg_pool1d"):
+    """Returns the mean of each window. Input: (N, C, L) or (C, L)."""
+
+
+class AvgPool2d(_AvgPool, nn.AvgPool2d, op="avg_pool2d"):
+    """Returns the mean of each window. Input: (N, C, H, W) or (C, H, W)."""
+
+
+class AvgPool3d(_AvgPool, nn.AvgPool3d, op="avg_pool3d"):
+    """Returns the mean of each window. Input: (N, C, D, H, W) or (C, D, H, W)."""
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, nn.AdaptiveAvgPool1d):
-    """Returns the mean of each channel. Input: (N, C, L) or (C, L). With an output_size other than 1, PyTorch runs."""
-
-    torch_layer, rank = nn.AdaptiveAvgPool1d, 1
+    """Returns the mean of each channel. Input: (N, C, L) or (C, L). Sizes other than 1 are PyTorch's."""
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool, nn.AdaptiveAvgPool2d):
-    """Returns the mean of each channel. Input: (N, C, H, W) or (C, H, W).
-
-    With an output_size other than 1, PyTorch runs.
-    """
-
-    torch_layer, rank = nn.AdaptiveAvgPool2d, 2
+    """Returns the mean of each channel. Input: (N, C, H, W) or (C, H, W). Sizes other than 1 are PyTorch's."""
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool, nn.AdaptiveAvgPool3d):
-    """Returns the mean of each channel. Input: (N, C, D, H, W) or (C, D, H, W).
-
-    With an output_size other than 1, PyTorch runs.
-    """
-
-    torch_layer, rank = nn.AdaptiveAvgPool3d, 3
+    """Returns the mean of each channel. Input: (N, C, D, H, W) or (C, D, H, W). Sizes other than 1 are PyTorch's."""

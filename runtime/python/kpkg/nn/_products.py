@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,31 +13,28 @@ from torch import Tensor, nn
 from kpkg.nn._layer import Layer
 
 
-class Linear(Layer, nn.Linear):
+class Linear(Layer, nn.Linear, op="linear gemm"):
     """Computes x @ weight.T + bias. Input: (..., in_features); output: (..., out_features) of the same dtype.
 
     The op is ``kpkg::linear`` where a package has it, else ``kpkg::gemm``.
     """
 
-    kpkg_ops: ClassVar[tuple[str, ...]] = ("kpkg::linear", "kpkg::gemm")
-    torch_layer = nn.Linear
-
-    def _arguments(self, input: Tensor) -> tuple[Any, ...]:
+    def _arguments(self, input: Tensor, *more: Any) -> tuple[Any, ...]:
         if input.dim() == 0 or input.shape[-1] != self.in_features:
             raise RuntimeError(f"its last dimension must have {self.in_features} elements, in_features")
         if self._kpkg_op.name == "kpkg::linear":
             return input, self.weight, self.bias
         return input.reshape(-1, self.in_features), self.weight, 1.0, 1.0, False, True, self.bias
 
-    def _example_input(self) -> Tensor:
-        return torch.empty(2, self.in_features, device="meta")
+    def _example_inputs(self) -> tuple[Tensor, ...]:
+        return (torch.empty(2, self.in_features, device="meta"),)
 
-    def _run(self, input: Tensor) -> Tensor:
+    def _run(self, input: Tensor, *more: Any) -> Any:
         result = super()._run(input)
         return result if self._kpkg_op.name == "kpkg::linear" else result.reshape(*input.shape[:-1], self.out_features)
 
 
-class GEMM(Linear):
+class GEMM(Linear, op="gemm"):
     """Computes the linear layer by one call of ``kpkg::gemm``.
 
     ``GEMM(in_features, out_features, bias=True)``, as ``torch.nn.Linear``.
@@ -45,5 +42,3 @@ class GEMM(Linear):
         from kpkg.nn import GEMM
         print(f"kpkg enabled: {GEMM(10, 10).use_kpkg}")
     """
-
-    kpkg_ops = ("kpkg::gemm",)
