@@ -75,8 +75,8 @@ def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   let description = [{
     Replaces stores of 16-bit tiles, and additions of f32 tiles to memory, by `kgpu.tensor_store`. The tile must have
     the layout of a wgmma accumulator, or a stored one that of its transpose. A tensor map must be able to describe the
-    view. Other stores, and kernels without consumer warpgroups, are not changed. The pass runs before kgpu-split-roles,
-    since rings take the shared memory that its buffers leave.
+    view. Other stores, and kernels without consumer warpgroups, are not changed. The pass runs before
+    kgpu-specialise-warps, since rings take the shared memory that its buffers leave.
   }];
 }
 
@@ -98,25 +98,25 @@ def KgpuDensifyDots : KgpuPass<"kgpu-densify-dots"> {
   }];
 }
 
-def KgpuSplitRoles : KgpuPass<"kgpu-split-roles"> {
-  let summary = "splits a kernel into a producer warp and consumer warpgroups";
+def KgpuSpecialiseWarps : KgpuPass<"kgpu-specialise-warps"> {
+  let summary = "specialises warps: splits a kernel into roles with channels between them";
   let description = [{
-    Creates `kgpu.roles`: a producer warp copies operands of products to ring buffers, and consumer warpgroups compute.
-    Every tile.dot becomes a `kgpu.wgmma` that is directly followed by its wait. The pass applies to kernels with
-    `consumers`. It fails if an operand cannot be copied by the TMA, or if rings of two slots do not fit. It runs
-    after layouts are assigned, and after passes that match tile.dot.
+    Partitions the ops of a kernel by a graph with costs, and creates `kgpu.roles` with a ring buffer for each channel.
+    A producer warp copies operands of products, and consumer warpgroups compute. If the launch has `producers`, a
+    producer warpgroup computes left operands of products, and publishes them with other tiles that the consumers need.
+    Consumer warpgroups publish tiles of which a product reads the transpose to each other. Every tile.dot becomes a
+    `kgpu.wgmma` that is directly followed by its wait.
+
+    A channel has as many slots as shared memory permits. A computed operand with one slot is published in two parts, if
+    it has 64 rows of 128 bytes that are computed element by element. Products of the first part then run while the
+    second part is computed. A product of an exchanged tile reads the tile of the previous iteration, if there are four
+    slots. One store must add its result to memory.
+
+    The pass applies to kernels with `consumers`. It fails if an operand cannot be copied by the TMA, or if rings of two
+    slots do not fit. It also fails if a published tile depends on the consumers' results. It runs after layouts are
+    assigned, and after passes that match tile.dot.
   }];
   let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
-}
-
-def KgpuSplitProducers : KgpuPass<"kgpu-split-producers"> {
-  let summary = "moves the computation of left operands into a producer warpgroup, which publishes them";
-  let description = [{
-    Splits the consumers' region of a kernel whose launch has `producers`. The producer warpgroup gets the code that
-    leads to computed left operands. It publishes them, and other tiles that the consumers need, through rings. The pass
-    fails if no product reads a computed operand, or if a published tile depends on the consumers' results. It runs
-    after kgpu-split-roles, while every wait follows its product.
-  }];
 }
 
 def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
@@ -124,7 +124,7 @@ def KgpuMulticast : KgpuPass<"kgpu-multicast"> {
   let description = [{
     Matches TMA copies whose coordinates do not depend on the rank of the CTA in its cluster. Each CTA then copies a
     part of the box to all CTAs. The pass applies to kernels with roles and clusters, and fails if no copy matches. It
-    runs after kgpu-split-roles, which creates the copies of whole boxes.
+    runs after kgpu-specialise-warps, which creates the copies of whole boxes.
   }];
 }
 
@@ -135,7 +135,7 @@ def KgpuPipelineProducts : KgpuPass<"kgpu-pipeline-products"> {
     moves to the next iteration, where it overlaps with the arithmetic on the first product's result. Loops stay as they
     are if an op may not run one iteration earlier, such as a gather. Short 8-bit products, and right operands that are
     a part of the first product's operand, also prevent it. The pass runs after layouts are assigned and before
-    kgpu-split-roles, while each product is one tile.dot.
+    kgpu-specialise-warps, while each product is one tile.dot.
   }];
 }
 
@@ -147,16 +147,6 @@ def KgpuPeelLoops : KgpuPass<"kgpu-peel-loops"> {
     products are not changed, nor are loops whose accumulator starts at zero. The pass applies to kernels with
     `peels`, and removes it if it splits no loop. It runs after kgpu-pipeline-products, which removes
     first iterations with other products.
-  }];
-}
-
-def KgpuPublishParts : KgpuPass<"kgpu-publish-parts"> {
-  let summary = "publishes computed operands in two parts, so that products of the first part start early";
-  let description = [{
-    Matches operands of 64 rows of 128 bytes that a producer warpgroup computes element by element. The operand's ring
-    must have one slot, and no wait may stand between its products. Each half of the columns is published through a ring
-    of its own, and all products of the first half precede those of the second. The pass runs after kgpu-pipeline-waits,
-    which determines which products are waited for together.
   }];
 }
 
@@ -176,17 +166,6 @@ def KgpuSinkScalars : KgpuPass<"kgpu-sink-scalars"> {
     Scalar arithmetic that only later ops use moves behind the first product, so that both overlap. The pass runs after
     all passes that move products.
   }];
-}
-
-def KgpuPipelineOperands : KgpuPass<"kgpu-pipeline-operands"> {
-  let summary = "delays products of tiles that warpgroups share by one iteration";
-  let description = [{
-    Matches loops in which one product reads a tile of `kgpu.publish_all`, and one store adds its result to memory. The
-    product then reads the tile of the previous iteration, so no warpgroup waits for a tile of the same iteration. The
-    ring must have four slots; otherwise the loop is not changed. The pass runs after kgpu-split-roles has chosen the
-    number of slots, and before kgpu-pipeline-waits.
-  }];
-  let dependentDialects = ["::kpkg::kgpu::KgpuDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect", "::mlir::ub::UBDialect"];
 }
 
 def KgpuPipelineWaits : KgpuPass<"kgpu-pipeline-waits"> {
@@ -224,7 +203,7 @@ def KgpuVerifySchedule : KgpuPass<"kgpu-verify-schedule"> {
   let description = [{
     Checks that roles use rings in one order and equally often, so that they cannot deadlock. Also checks that copies
     fill slots with the announced bytes, and that slots are read only while they are full. The pass changes nothing. It
-    can run at any stage after kgpu-split-roles.
+    can run at any stage after kgpu-specialise-warps.
   }];
 }
 

@@ -22,12 +22,9 @@ void addWarpgroupPasses(mlir::OpPassManager &passes) {
   passes.addPass(kgpu::createKgpuPeelLoops());        // after pipelining has peeled iterations with other products
 
   // Roles: producer and consumers have regions of their own, connected by ring buffers.
-  passes.addPass(kgpu::createKgpuSplitRoles());           // needs the layouts of accumulators
-  passes.addPass(kgpu::createKgpuSplitProducers());       // needs copied operands, and a wait after each product
+  passes.addPass(kgpu::createKgpuSpecialiseWarps());      // needs the layouts of accumulators, and each tile.dot
   passes.addPass(kgpu::createKgpuMulticast());            // needs the copies, while they are whole
-  passes.addPass(kgpu::createKgpuPipelineOperands());     // needs the number of slots of each ring
   passes.addPass(kgpu::createKgpuPipelineWaits());        // before ops behind the waits are expanded
-  passes.addPass(kgpu::createKgpuPublishParts());         // needs to know which products are waited for together
   passes.addPass(kgpu::createKgpuPingPong());             // needs final waits, which determine the overlap
   passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
   passes.addPass(kgpu::createKgpuDynamicTiles());         // replaces loops with known steps, which passes above match

@@ -11,7 +11,7 @@
 //         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0
 //         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 //
-// On entry: a kernel with roles, after kgpu-split-roles.
+// On entry: a kernel with roles, after kgpu-specialise-warps.
 // On exit: in kernels with clusters, a box at the same position for all CTAs is copied once, a part by each CTA. Rings
 // that such copies fill are marked `cluster`.
 //

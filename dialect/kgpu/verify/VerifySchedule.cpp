@@ -1,7 +1,7 @@
 // Checks that the roles of a kernel agree on every ring: there is no deadlock and no race between copies and reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// On entry: any stage after kgpu-split-roles. The pass changes nothing. When it succeeds, each ring has these
+// On entry: any stage after kgpu-specialise-warps. The pass changes nothing. When it succeeds, each ring has these
 // properties:
 //  * Roles use it in the same order and the same number of times. Their loops have the same bounds, and each role
 //    counts 0, 1, 2, ...

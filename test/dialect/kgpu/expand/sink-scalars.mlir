@@ -1,5 +1,5 @@
 // Checks that a tile's coordinates are computed once, during its first product, and stay in registers over the loop.
-// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-pipeline-products,kgpu-split-roles,kgpu-pipeline-waits,kgpu-sink-scalars))' | FileCheck %s
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,cse,kgpu-pipeline-products,kgpu-specialise-warps,kgpu-pipeline-waits,kgpu-sink-scalars))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a},lower-gpu)' | FileCheck %s --check-prefix=CODE
 
 // CHECK: } consumers {

@@ -2,7 +2,7 @@
 // alone on its SM.
 // RUN: kpkg-opt --kgpu-configure=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --kgpu-configure="chip=sm_90a candidate=1" %s | FileCheck %s --check-prefix=ALONE
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-assign-layouts --kgpu-tensor-stores --kgpu-split-roles %s | FileCheck %s --check-prefix=RINGS
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-assign-layouts --kgpu-tensor-stores --kgpu-specialise-warps %s | FileCheck %s --check-prefix=RINGS
 
 !in = !tile.view<2xf32, unit = 1, align = 16, divisible = 4, index = 32>
 !out = !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>

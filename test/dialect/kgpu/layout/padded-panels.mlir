@@ -1,7 +1,7 @@
 // Checks operands of 96 columns: they lie in two panels of 64, half of the second is padding, and products read 96
 // columns.
-// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse --kgpu-verify-schedule %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=CODE
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-specialise-warps --cse --kgpu-verify-schedule %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-16 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x3">
 #any = #kgpu.layout<"reg 1:1-64 lane 0:1-16 warp 0:32 * rep 1x1">

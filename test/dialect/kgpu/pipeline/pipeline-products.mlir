@@ -1,6 +1,6 @@
 // Checks attention: the second product of an iteration overlaps with arithmetic of the next, and warpgroups take turns.
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse --kgpu-split-roles --kgpu-pipeline-waits --kgpu-ping-pong --kgpu-verify-schedule %s | FileCheck %s --check-prefix=ROLES
+// RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse --kgpu-specialise-warps --kgpu-pipeline-waits --kgpu-ping-pong --kgpu-verify-schedule %s | FileCheck %s --check-prefix=ROLES
 // RUN: kpkg-opt --kgpu-pipeline-products --canonicalize --cse '--remarks-filter=kgpu-pipeline-products' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // REMARK-DAG: [Passed] products of two iterations in flight | Category:kgpu-pipeline-products | Function=attention | Remark="its second product runs beside the arithmetic of the next iteration"

@@ -1,9 +1,9 @@
 // Checks that waits stand where results are needed or slots are released. If nothing starts between two waits, the
 // second is merged into the first, with the releases of its slots.
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-pipeline-waits --kgpu-verify-schedule %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-pipeline-waits --kgpu-verify-schedule '--remarks-filter=kgpu-pipeline-operands|kgpu-pipeline-waits' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-pipeline-waits --kgpu-verify-schedule %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-pipeline-waits --kgpu-verify-schedule '--remarks-filter=kgpu-specialise-warps|kgpu-pipeline-waits' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK-DAG: [Missed] product of a computed tile one iteration later | Category:kgpu-pipeline-operands | Function=merged | Reason="shared memory has room for 2 copies of the tile, not for 4"
+// REMARK-DAG: [Missed] product of a computed tile one iteration later | Category:kgpu-specialise-warps | Function=merged | Reason="shared memory has room for 2 copies of the tile, not for 4"
 // REMARK-DAG: [Passed] product in flight beside other work | Category:kgpu-pipeline-waits | Function=merged | Remark="up to the first use of its result, with 1 later product"
 // REMARK-DAG: [Passed] product in flight beside other work | Category:kgpu-pipeline-waits | Function=merged | Remark="up to the first use of its result"
 // REMARK-DAG: [Missed] product in flight beside other work | Category:kgpu-pipeline-waits | Function=merged | Reason="its result is used at once"

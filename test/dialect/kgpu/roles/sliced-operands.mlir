@@ -1,8 +1,8 @@
 // Checks a product whose right operand is a slice with ends from memory. Whole boxes are copied, and rows beyond the
 // slice's end are cleared before they are read.
-// RUN: kpkg-opt --kgpu-split-roles --cse %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-split-roles --kgpu-pipeline-waits --kgpu-verify-schedule --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s | FileCheck %s --check-prefix=WHOLE
-// RUN: kpkg-opt --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=THREAD
+// RUN: kpkg-opt --kgpu-specialise-warps --cse %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-specialise-warps --kgpu-pipeline-waits --kgpu-verify-schedule --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s | FileCheck %s --check-prefix=WHOLE
+// RUN: kpkg-opt --kgpu-specialise-warps --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify --lower-nvvm %s | FileCheck %s --check-prefix=THREAD
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 #any = #kgpu.layout<"reg 1:1-32 lane 0:1-16 warp 0:32 * rep 1x1">

@@ -1,7 +1,7 @@
 // Checks a left operand of f32 that is contiguous along M. Tensor cores read words of shared memory only along K, so
 // warpgroups load it from its slot as fragments first. It is copied in four panels of 32 rows of the product, with 32
 // steps along K each.
-// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,kgpu-split-roles,kgpu-verify-schedule))' | FileCheck %s
+// RUN: kpkg-opt %s --pass-pipeline='builtin.module(tile.kernel(kgpu-configure{chip=sm_90a},kgpu-schedule-tiles,kgpu-assign-layouts,canonicalize,kgpu-specialise-warps,kgpu-verify-schedule))' | FileCheck %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_90a})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=CODE %s
 // RUN: kpkg-opt %s --pass-pipeline='builtin.module(gpu-pipeline{chip=sm_80})' | kpkg-opt --lower-nvvm | FileCheck --check-prefix=OLD %s
 

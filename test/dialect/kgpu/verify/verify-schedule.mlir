@@ -1,6 +1,6 @@
 // RUN: kpkg-opt --kgpu-verify-schedule --split-input-file --verify-diagnostics %s
 
-// Checks that the output of kgpu-split-roles is accepted.
+// Checks that the output of kgpu-specialise-warps is accepted.
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 !staging = !kgpu.smem<1x2x64x64xbf16, "2B 2:144,288,576,1024,2048,4096 3:2,4,8,16,32,64 rep 1x2x1x1 stride 0,8192,0,0">
 !rights = !kgpu.smem<8x64x128xbf16, "2B 1:144,288,576,1024,2048,4096 2:2,4,8,16,32,64 rep 8x1x2 stride 16384,0,8192">

@@ -1,10 +1,10 @@
 // Checks a product of a tile that both warpgroups compute. They publish it to shared memory, and multiply it one
 // iteration later. The TMA adds the results to memory.
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-verify-schedule %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-verify-schedule %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
-// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-split-roles --kgpu-pipeline-operands --kgpu-verify-schedule '--remarks-filter=kgpu-pipeline-operands' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kpkg-opt --kgpu-configure=chip=sm_90a --kgpu-expand-add-stores --kgpu-schedule-tiles --kgpu-assign-layouts --canonicalize --cse --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-verify-schedule '--remarks-filter=kgpu-specialise-warps' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK-DAG: [Passed] product of a computed tile one iteration later | Category:kgpu-pipeline-operands | Function=shared | Remark="no warpgroup waits for the tile in the iteration that computes it"
+// REMARK-DAG: [Passed] product of a computed tile one iteration later | Category:kgpu-specialise-warps | Function=shared | Remark="no warpgroup waits for the tile in the iteration that computes it"
 
 // CHECK: tile.kernel @shared
 // CHECK: %[[STAGING:.*]] = kgpu.alloc : !kgpu.smem<2x2x64x64xbf16

@@ -1,10 +1,10 @@
 // Checks a product of tiles in shared memory: one thread copies operands to a ring, and a warpgroup multiplies.
-// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse %s | FileCheck %s
-// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s -o /dev/null
-// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-split-roles --cse '--remarks-filter=kgpu-split-roles|kgpu-tensor-stores' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-specialise-warps --cse %s | FileCheck %s
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-specialise-warps --kgpu-alloc-smem --kgpu-insert-barriers --kgpu-verify %s -o /dev/null
+// RUN: kpkg-opt --kgpu-tensor-stores --kgpu-specialise-warps --cse '--remarks-filter=kgpu-specialise-warps|kgpu-tensor-stores' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // REMARK-DAG: [Passed] stores through shared memory | Category:kgpu-tensor-stores | Function=product | Remark="the TMA writes whole lines while the next tile is computed"
-// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-split-roles | Function=product | Remark="by a warp of its own, to shared memory with room for 5 tiles"
+// REMARK-DAG: [Passed] operand copied ahead | Category:kgpu-specialise-warps | Function=product | Remark="by a warp of its own, to shared memory with room for 5 tiles"
 
 #acc = #kgpu.layout<"reg 1:1 0:8 1:8-64 lane 1:2-4 0:1-4 warp 0:16-32 rep 1x1">
 #any = #kgpu.layout<"reg 1:1-32 lane 0:1-16 warp 0:32 * rep 1x1">
