@@ -36,8 +36,8 @@ def KgpuMakePersistent : KgpuPass<"kgpu-make-persistent"> {
   let summary = "makes a kernel persistent: each cluster loops over kernel blocks";
   let description = [{
     Wraps the kernel's ops in a loop over the kernel blocks along x, whose step is the number of clusters in the grid.
-    Kernels whose launch has no `persistent` are not changed. Constants stay before the loop. With `early_loads`, so do
-    loads that are the same for all blocks; kgpu-hoist-loads must have moved them to the beginning.
+    Constants stay before the loop. With `early_loads`, so do loads that are the same for all blocks; kgpu-hoist-loads
+    must have moved them to the beginning.
   }];
 }
 
@@ -46,16 +46,15 @@ def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
   let description = [{
     Matches loads of read-only views in the kernel's outermost loops whose addresses depend on the loop's counter.
     Replaces them by `kgpu.fetch`, `stages` iterations ahead, and `kgpu.fetched`. Threads need no barrier, since each
-    reads only what it has fetched. Kernels whose launch has no `stages`, with matrix products, or for chips without
-    cp.async are not changed. The pass needs layouts, because a thread fetches the elements that it holds.
+    reads only what it has fetched. Kernels whose launch has no `stages`, or for chips without cp.async, are not
+    changed. The pass needs layouts, because a thread fetches the elements that it holds.
   }];
 }
 
 def KgpuIm2colLoads : KgpuPass<"kgpu-im2col-loads"> {
   let summary = "converts gathers over sliding windows into im2col loads of the TMA";
   let description = [{
-    Matches gathers that feed a product and move a window over a kernel argument, in kernels with consumer warpgroups.
-    Replaces them by `kgpu.im2col_load`; other gathers stay. The pass fails if the coordinates of the first row are not
+    Matches gathers that feed a product of warpgroups and move a window over a kernel argument. Replaces them by `kgpu.im2col_load`; other gathers stay. The pass fails if the coordinates of the first row are not
     known. It runs before kgpu-schedule-tiles, because it reads the range of the taps off the loops.
   }];
 }
@@ -75,8 +74,8 @@ def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   let description = [{
     Replaces stores of 16-bit tiles, and additions of f32 tiles to memory, by `kgpu.tensor_store`. The tile must have
     the layout of a wgmma accumulator, or a stored one that of its transpose. A tensor map must be able to describe the
-    view. Other stores, and kernels without consumer warpgroups, are not changed. The pass runs before
-    kgpu-specialise-warps, since rings take the shared memory that its buffers leave.
+    view. Other stores are not changed. The pass runs before kgpu-specialise-warps, since rings take the shared memory
+    that its buffers leave.
   }];
 }
 
@@ -86,15 +85,6 @@ def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
     Replaces tile.add_store by tile.atomic on the elements. A tile.add_store stays if consumer warpgroups can add the
     tile by a tensor map; kgpu-tensor-stores lowers it later. The pass runs before kgpu-assign-layouts, because the
     index tiles that it creates need layouts.
-  }];
-}
-
-def KgpuDensifyDots : KgpuPass<"kgpu-densify-dots"> {
-  let summary = "densifies 2:4-sparse operands of matrix products that wgmma does not multiply";
-  let description = [{
-    Expands the left operand of every tile.dot with positions to a dense tile, in kernels without consumer warpgroups.
-    Kernels with consumer warpgroups are not changed: their sparse products are lowered to sparse wgmma. The pass runs
-    before kgpu-assign-layouts, because the tiles that it creates need layouts.
   }];
 }
 
@@ -144,9 +134,8 @@ def KgpuPeelLoops : KgpuPass<"kgpu-peel-loops"> {
   let description = [{
     Matches an scf.if between tiles whose condition is a disjunction of comparisons that are linear in the loop counter.
     Splits the loop so that the iterations in which the branch is never taken do not test it. Loops with more than two
-    products are not changed, nor are loops whose accumulator starts at zero. The pass applies to kernels with
-    `peels`, and removes it if it splits no loop. It runs after kgpu-pipeline-products, which removes
-    first iterations with other products.
+    products are not changed, nor are loops whose accumulator starts at zero. The pass removes `peels` from the launch
+    if it splits no loop. It runs after kgpu-pipeline-products, which removes first iterations with other products.
   }];
 }
 
@@ -192,9 +181,8 @@ def KgpuDynamicTiles : KgpuPass<"kgpu-dynamic-tiles"> {
   let summary = "replaces the static schedule of tiles by a dynamic tile scheduler";
   let description = [{
     Replaces the loop over tiles of both roles by an scf.while. The producer warp takes tile numbers from an atomic
-    counter, and publishes them to the consumers through a channel. Kernels whose launch has no `dynamic` are not
-    changed. The pass fails if a role has no loop over tiles, or several. It runs after passes that match loops with
-    known steps.
+    counter, and publishes them to the consumers through a channel. The pass fails if a role has no loop over tiles, or
+    several. It runs after passes that match loops with known steps.
   }];
 }
 
@@ -296,7 +284,7 @@ def KgpuCoalesceStores : KgpuPass<"kgpu-coalesce-stores"> {
     Matches stores of mma.sync accumulators, or of transposed bytes, whose view allows vectors at least twice as long.
     Inserts the cheaper of two conversions: to a layout that shuffles within groups of lanes produce, or to the
     coalesced one. In kernels with a producer warpgroup, 16-bit wgmma results are shuffled to whole sectors instead.
-    Other kernels with roles are not changed. The pass needs layouts, and runs before kgpu-expand-cvt.
+    The pass needs layouts, and runs before kgpu-expand-cvt.
   }];
 }
 

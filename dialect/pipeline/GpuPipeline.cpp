@@ -3,6 +3,7 @@
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/pipeline/Phases.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -17,8 +18,7 @@ namespace kpkg {
 KernelKind kindOf(tile::KernelOp kernel) {
   if (kgpu::getLaunch(kernel).consumers != 0)
     return KernelKind::Warpgroups;
-  bool multiplies = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return multiplies ? KernelKind::Mma : KernelKind::Rows;
+  return kgpu::containsOp<tile::DotOp>(kernel) ? KernelKind::Mma : KernelKind::Rows;
 }
 
 void addLayouts(OpPassManager &passes) {
@@ -55,15 +55,16 @@ public:
 
   void runOnOperation() override {
     OpPassManager passes(tile::KernelOp::getOperationName());
+    kgpu::Launch launch = kgpu::getLaunch(getOperation());
     switch (kindOf(getOperation())) {
     case KernelKind::Rows:
-      addRowPasses(passes);
+      addRowPasses(passes, launch);
       break;
     case KernelKind::Mma:
-      addMmaPasses(passes);
+      addMmaPasses(passes, launch);
       break;
     case KernelKind::Warpgroups:
-      addWarpgroupPasses(passes);
+      addWarpgroupPasses(passes, launch);
       break;
     }
     if (failed(runPipeline(passes, getOperation())))

@@ -2,18 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/Passes.h"
 #include "dialect/pipeline/Phases.h"
+#include "dialect/tile/transforms/Passes.h"
 
 namespace kpkg {
 
-void addMmaPasses(mlir::OpPassManager &passes) {
+void addMmaPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch) {
   // Launched: loops over tiles become scf loops, and loads move to the place where they are issued.
-  passes.addPass(kgpu::createKgpuExpandAddStores()); // creates index tiles, which need layouts
-  passes.addPass(kgpu::createKgpuDensifyDots());     // creates tiles, which need layouts
+  passes.addPass(tile::createTileExpandAddStores()); // creates index tiles, which need layouts
+  passes.addPass(tile::createTileDensifyDots());     // creates tiles, which need layouts
   passes.addPass(kgpu::createKgpuScheduleTiles());   // leaves only scf loops for later passes
-  passes.addPass(kgpu::createKgpuMergeLoops());      // so that one ring serves the merged loop
-  passes.addPass(kgpu::createKgpuHoistLoads());      // before reductions are expanded to code that loads cannot pass
-  passes.addPass(kgpu::createKgpuMakePersistent());  // after loads that all blocks repeat are hoisted to the beginning
-  passes.addPass(kgpu::createKgpuPrefetchLoads());   // creates carried tiles, which need layouts
+  if (launch.stages >= 2)
+    passes.addPass(kgpu::createKgpuMergeLoops()); // so that one ring serves the merged loop
+  passes.addPass(kgpu::createKgpuHoistLoads());   // before reductions are expanded to code that loads cannot pass
+  if (launch.persistent)
+    passes.addPass(kgpu::createKgpuMakePersistent()); // after loads that all blocks repeat are hoisted to the beginning
+  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
 
   // Laid out: every tile has a layout.
   addLayouts(passes);

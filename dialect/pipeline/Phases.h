@@ -1,7 +1,7 @@
 // The phases of the GPU pipelines: three kinds of kernels, and the phases that they share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/kgpu/ir/KgpuDialect.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace kpkg {
@@ -16,10 +16,11 @@ enum class KernelKind {
 /// Returns the kind of a configured kernel.
 KernelKind kindOf(tile::KernelOp kernel);
 
-/// Adds the passes between kgpu-configure and the per-thread lowering, for one kind of kernel.
-void addRowPasses(mlir::OpPassManager &passes);
-void addMmaPasses(mlir::OpPassManager &passes);
-void addWarpgroupPasses(mlir::OpPassManager &passes);
+/// Adds the passes between kgpu-configure and the per-thread lowering, for one kind of kernel. A pass that a field of
+/// the launch asks for is added only if the field is set.
+void addRowPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
+void addMmaPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
+void addWarpgroupPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
 
 /// Adds the shared beginning of the phase "laid out": a layout for every tile.
 void addLayouts(mlir::OpPassManager &passes);

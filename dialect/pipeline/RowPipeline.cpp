@@ -2,16 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/Passes.h"
 #include "dialect/pipeline/Phases.h"
+#include "dialect/tile/transforms/Passes.h"
 
 namespace kpkg {
 
-void addRowPasses(mlir::OpPassManager &passes) {
+void addRowPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch) {
   // Launched: loops over tiles become scf loops, and loads move to the place where they are issued.
-  passes.addPass(kgpu::createKgpuExpandAddStores()); // creates index tiles, which need layouts
+  passes.addPass(tile::createTileExpandAddStores()); // creates index tiles, which need layouts
   passes.addPass(kgpu::createKgpuScheduleTiles());   // leaves only scf loops for later passes
   passes.addPass(kgpu::createKgpuHoistLoads());      // before reductions are expanded to code that loads cannot pass
-  passes.addPass(kgpu::createKgpuMakePersistent());  // after loads that all blocks repeat are hoisted to the beginning
-  passes.addPass(kgpu::createKgpuPrefetchLoads());   // creates carried tiles, which need layouts
+  if (launch.persistent)
+    passes.addPass(kgpu::createKgpuMakePersistent()); // after loads that all blocks repeat are hoisted to the beginning
+  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
 
   // Laid out: every tile has a layout.
   addLayouts(passes);

@@ -143,6 +143,50 @@ def test_runtime_core_sees_no_compiler_python_or_torch(folder):
             assert not banned.search(path.read_text()), path
 
 
+def unit_of(name: str) -> str:
+    """Returns the path without its ending: a header and its implementation count as one."""
+    return name.rsplit(".", 1)[0]
+
+
+def includes_of_units() -> dict[str, set[str]]:
+    """Maps each header with its implementation to those that it includes."""
+    units: dict[str, set[str]] = {}
+    for path in SOURCES:
+        own = unit_of(path.relative_to(ROOT).as_posix())
+        targets = {unit_of(target) for target in INCLUDE.findall(path.read_text(errors="replace"))}
+        units.setdefault(own, set()).update(targets - {own})
+    return units
+
+
+def cyclic(graph: dict[str, set[str]]) -> list[str]:
+    """Lists the nodes that lie on a cycle."""
+
+    def reaches_itself(start: str) -> bool:
+        seen, todo = set(), list(graph.get(start, ()))
+        while todo:
+            node = todo.pop()
+            if node == start:
+                return True
+            if node not in seen:
+                seen.add(node)
+                todo.extend(graph.get(node, ()))
+        return False
+
+    return sorted(node for node in graph if reaches_itself(node))
+
+
+def test_no_cycle_between_folders():
+    folders: dict[str, set[str]] = {}
+    for unit, targets in includes_of_units().items():
+        own = unit.rsplit("/", 1)[0]
+        folders.setdefault(own, set()).update({target.rsplit("/", 1)[0] for target in targets} - {own})
+    assert not cyclic(folders)
+
+
+def test_no_cycle_within_kgpu():
+    assert not [unit for unit in cyclic(includes_of_units()) if unit.startswith("dialect/kgpu/")]
+
+
 def test_every_phase_has_a_rule():
     folders = {path.name for path in (ROOT / "dialect/kgpu").iterdir() if path.is_dir()}
     assert folders == {*PHASES, "ir", "analysis"}

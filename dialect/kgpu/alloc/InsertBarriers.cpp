@@ -16,6 +16,8 @@
 // A CTA must not write to the shared memory of a CTA that has not started. So the cluster waits for all of its CTAs
 // before the first such write, after the loads before it are issued.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/RingUses.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
@@ -70,12 +72,6 @@ void join(State &state, const State &other) {
       state.push_back(pending);
 }
 
-Value rootOf(Value buffer) {
-  while (Value whole = aliasedBuffer(buffer.getDefiningOp()))
-    buffer = whole;
-  return buffer;
-}
-
 class Inserter {
 public:
   explicit Inserter(tile::KernelOp kernel) : hasSeveralWarps(getLaunch(kernel).threads > targetOf(kernel).warpSize) {}
@@ -110,7 +106,7 @@ private:
     SmallVector<SharedMemoryAccess> accesses;
     access.getSharedAccesses(accesses);
     for (const SharedMemoryAccess &one : accesses) {
-      auto alloc = rootOf(one.buffer).getDefiningOp<AllocOp>();
+      auto alloc = rootBuffer(one.buffer).getDefiningOp<AllocOp>();
       int64_t begin = *alloc.getOffset();
       own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite,
                      one.scope, alloc.getResult(), op});
@@ -185,9 +181,7 @@ void waitForCluster(Block &body) {
   for (Operation &op : body) {
     if (isa<tile::LoadOp, AsyncCommitOp, ExchangeInitOp>(op))
       lastLoad = &op;
-    if (!op.walk([](Operation *inner) {
-             return isRemote(inner) ? WalkResult::interrupt() : WalkResult::advance();
-           }).wasInterrupted())
+    if (!containsOp(&op, isRemote))
       continue;
     OpBuilder builder(body.getParentOp()->getContext());
     if (lastLoad)

@@ -1,6 +1,7 @@
 // Chooses the widths of vectorised memory accesses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/AccessWidths.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -44,7 +45,7 @@ unsigned vectorForAllThreads(unsigned vector, unsigned elementBytes, ArrayRef<in
 Coalescing measureAccesses(tile::KernelOp kernel) {
   Coalescing best;
   int64_t most = -1;
-  bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool hasProducts = containsOp<tile::DotOp>(kernel);
   auto consider = [&](Operation *op, tile::ViewType view, Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
     if (!tile)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/Dependents.h"
-#include "dialect/kgpu/analysis/StreamedDots.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/tile/transforms/Cost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -28,19 +28,13 @@ std::pair<BlockArgument, int64_t> sourceOf(Value view, int64_t dim) {
 
 class Search {
 public:
-  Search(tile::KernelOp kernel, tile::ForTilesOp tiles, const TargetModel &target, unsigned cluster)
-      : tiles(tiles), products(streamedDots(kernel, target)), cluster(cluster) {}
+  Search(tile::ForTilesOp tiles, ArrayRef<StreamedDot> products, unsigned cluster)
+      : tiles(tiles), products(products), cluster(cluster) {}
 
   std::optional<unsigned> run() {
     std::optional<unsigned> best;
     int64_t most = 0;
-    bool onlyStores =
-        !tiles
-             ->walk([](Operation *op) {
-               return isa<tile::ScatterOp, tile::AtomicOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-             })
-             .wasInterrupted();
-    if (consumersFor(products) == 0 || !onlyStores)
+    if (consumersFor(products) == 0 || containsOp<tile::ScatterOp, tile::AtomicOp>(tiles))
       return std::nullopt;
     for (unsigned number = 0; number < tiles.getCounts().size(); ++number) {
       DenseSet<Value> differing = dependents(tiles, {tiles.getCoordinates()[number]});
@@ -54,14 +48,10 @@ public:
 private:
   bool goesInStep(const DenseSet<Value> &differing) {
     auto differs = [&](Value value) { return differing.contains(value); };
-    return !tiles
-                ->walk([&](Operation *op) {
-                  auto loop = dyn_cast<scf::ForOp>(op);
-                  bool decides = loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) ||
-                                          differs(loop.getStep()));
-                  return decides ? WalkResult::interrupt() : WalkResult::advance();
-                })
-                .wasInterrupted();
+    return !containsOp(tiles, [&](Operation *op) {
+      auto loop = dyn_cast<scf::ForOp>(op);
+      return loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) || differs(loop.getStep()));
+    });
   }
 
   /// Returns the bytes of operands that are the same for all CTAs of a cluster.
@@ -85,7 +75,7 @@ private:
   }
 
   tile::ForTilesOp tiles;
-  std::vector<StreamedDot> products;
+  ArrayRef<StreamedDot> products;
   unsigned cluster;
 };
 } // namespace
@@ -133,11 +123,11 @@ std::optional<SharedBox> sharedBox(ArrayRef<int64_t> box, unsigned unit, unsigne
   return std::nullopt;
 }
 
-std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, const TargetModel &target, unsigned cluster) {
-  SmallVector<tile::ForTilesOp> loops;
-  kernel.walk([&](tile::ForTilesOp loop) { loops.push_back(loop); });
+std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, ArrayRef<StreamedDot> products,
+                                          const TargetModel &target, unsigned cluster) {
+  SmallVector<tile::ForTilesOp> loops = opsIn<tile::ForTilesOp>(kernel);
   if (loops.size() != 1 || cluster < 2 || target.maxCluster < cluster || !target.hasWgmma)
     return std::nullopt;
-  return Search(kernel, loops.front(), target, cluster).run();
+  return Search(loops.front(), products, cluster).run();
 }
 } // namespace kpkg::kgpu

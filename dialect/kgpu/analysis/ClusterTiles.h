@@ -1,7 +1,7 @@
 // Chooses the coordinate of an output along which the CTAs of a cluster take adjacent tiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/analysis/StreamedDots.h"
 
 namespace kpkg::kgpu {
 /// Returns the index of that coordinate in the kernel's only loop over tiles. It is the one for which the CTAs of a
@@ -10,7 +10,11 @@ namespace kpkg::kgpu {
 ///  * Products are computed by wgmma from operands that the TMA copies ahead, and the chip has such clusters.
 ///  * The coordinate does not decide how often a loop runs, since CTAs must use rings equally often.
 ///  * The kernel writes only tiles that it stores, since the tiles of the last cluster may lie outside of the output.
-std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, const TargetModel &target, unsigned cluster);
+std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, llvm::ArrayRef<StreamedDot> products,
+                                          const TargetModel &target, unsigned cluster);
+inline std::optional<unsigned> clusterCoordinate(tile::KernelOp kernel, const TargetModel &target, unsigned cluster) {
+  return clusterCoordinate(kernel, streamedDots(kernel, target), target, cluster);
+}
 
 /// Returns the stores that could write something for a tile beyond the last one of this coordinate. Those are all
 /// stores that are not known to lie entirely outside of a view.

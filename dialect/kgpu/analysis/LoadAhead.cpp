@@ -58,12 +58,41 @@ SharedType slotFor(tile::LoadOp load, unsigned threads) {
   return SharedType::get({bytes}, IntegerType::get(load.getContext(), 8));
 }
 
-static bool isOnlyCounter(scf::ForOp loop, Operation *op, const CarriedCounters *counters) {
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
-           (counters && counters->contain(argument));
-  });
+std::optional<SmallVector<Operation *>> addressAhead(scf::ForOp loop, Operation *access,
+                                                     const CarriedCounters *counters,
+                                                     llvm::function_ref<bool(Operation *)> mayRepeat) {
+  auto isOnlyCounter = [&](Operation *op) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
+             (counters && counters->contain(argument));
+    });
+  };
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
+  if (failed(getBackwardSlice(access, &slice, options)) || !isOnlyCounter(access))
+    return std::nullopt;
+  for (Operation *op : slice)
+    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(op) || !mayRepeat(op))
+      return std::nullopt;
+  return SmallVector<Operation *>(slice.begin(), slice.end());
+}
+
+Value counterAfter(OpBuilder &builder, scf::ForOp loop, Value counter, int64_t iterations) {
+  if (iterations == 0)
+    return counter;
+  Location loc = loop.getLoc();
+  Value distance =
+      arith::MulIOp::create(builder, loc, loop.getStep(), arith::ConstantIndexOp::create(builder, loc, iterations));
+  return arith::AddIOp::create(builder, loc, counter, distance);
+}
+
+Value slotAfter(OpBuilder &builder, Location loc, Value slot, int64_t slots) {
+  auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); };
+  Value next = arith::AddIOp::create(builder, loc, slot, constant(1));
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(slots));
+  return arith::SelectOp::create(builder, loc, isLast, constant(0), next);
 }
 
 ResultOrWhy<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const CarriedCounters *counters) {
@@ -71,19 +100,10 @@ ResultOrWhy<LoadAhead> LoadAhead::find(scf::ForOp loop, tile::LoadOp load, const
     return Refusal{"it loads a single element"};
   if (cast<tile::ViewType>(load.getView().getType()).getIsMut())
     return Refusal{"the kernel may write to the tensor"};
-  const Refusal dependent{"its place depends on more than the loop's counter"};
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
-    return dependent;
-  for (Operation *op : slice)
-    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(loop, op, counters) ||
-        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
-      return dependent;
-  if (!isOnlyCounter(loop, load, counters))
-    return dependent;
-  return LoadAhead{loop, load, SmallVector<Operation *>(slice.begin(), slice.end())};
+  auto isScalar = [](Operation *op) { return llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>); };
+  if (std::optional<SmallVector<Operation *>> address = addressAhead(loop, load, counters, isScalar))
+    return LoadAhead{loop, load, std::move(*address)};
+  return Refusal{"its place depends on more than the loop's counter"};
 }
 
 bool LoadAhead::followsCounter() const {
@@ -96,10 +116,6 @@ IRMapping LoadAhead::addressAt(OpBuilder &builder, Value counter) const {
   scf::ForOp around = loop;
   IRMapping mapping;
   mapping.map(around.getInductionVar(), counter);
-  return addressAt(builder, mapping);
-}
-
-IRMapping LoadAhead::addressAt(OpBuilder &builder, IRMapping mapping) const {
   for (Operation *op : address)
     builder.clone(*op, mapping);
   return mapping;

@@ -13,6 +13,17 @@ WhyNot whyNotFetched(tile::LoadOp load);
 /// Returns the type of a slot for the elements that the threads of a CTA fetch in place of a load.
 SharedType slotFor(tile::LoadOp load, unsigned threads);
 
+/// Returns the ops of the loop that compute the address of `access`, in order. Returns nothing if they depend on more
+/// than the loop's counter, `counters` and values from outside, or if `mayRepeat` is false for one of them.
+std::optional<llvm::SmallVector<mlir::Operation *>> addressAhead(mlir::scf::ForOp loop, mlir::Operation *access,
+                                                                 const CarriedCounters *counters,
+                                                                 llvm::function_ref<bool(mlir::Operation *)> mayRepeat);
+
+/// Returns the loop's counter `iterations` after `counter`.
+mlir::Value counterAfter(mlir::OpBuilder &builder, mlir::scf::ForOp loop, mlir::Value counter, int64_t iterations);
+/// Returns the slot that follows `slot` in a ring of `slots`.
+mlir::Value slotAfter(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value slot, int64_t slots);
+
 struct LoadAhead {
   mlir::scf::ForOp loop;
   tile::LoadOp load;
@@ -26,8 +37,6 @@ struct LoadAhead {
   bool followsCounter() const;
   /// Clones the address computation for the loop counter `counter`.
   mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::Value counter) const;
-  /// The same for counters that `mapping` maps.
-  mlir::IRMapping addressAt(mlir::OpBuilder &builder, mlir::IRMapping mapping) const;
   /// Clones the load for the loop counter `counter`.
   mlir::Value loadAt(mlir::OpBuilder &builder, mlir::Value counter) const;
 };

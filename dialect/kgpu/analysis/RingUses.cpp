@@ -2,11 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/RingUses.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace kpkg::kgpu {
+
+Value rootBuffer(Value buffer) {
+  while (Value whole = aliasedBuffer(buffer.getDefiningOp()))
+    buffer = whole;
+  return buffer;
+}
 
 bool isSlotOf(Value buffer, Value use) {
   if (auto transposed = buffer.getDefiningOp<TransposeBufferOp>())
@@ -45,10 +52,7 @@ Value ringOfUse(Operation *op) {
 }
 
 bool containsUse(Operation *op, Value ring) {
-  return op
-      ->walk(
-          [&](Operation *inner) { return ringOfUse(inner) == ring ? WalkResult::interrupt() : WalkResult::advance(); })
-      .wasInterrupted();
+  return containsOp(op, [&](Operation *inner) { return ringOfUse(inner) == ring; });
 }
 
 unsigned releasing(RingOp ring) {

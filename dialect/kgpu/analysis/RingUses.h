@@ -4,6 +4,8 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
+/// Returns the allocated buffer that `buffer` is, is an alias of, or is a part of.
+mlir::Value rootBuffer(mlir::Value buffer);
 /// Returns whether `buffer` is the slot of this use: `kgpu.slot %all[%use mod slots]`. A single slot serves every use.
 bool isSlotOf(mlir::Value buffer, mlir::Value use);
 /// Builds the slot of a use, with this type.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -80,7 +81,7 @@ ResultOrWhy<StreamedOperand> streamed(Value value) {
 }
 
 /// Returns the computed tile of which `value` is the transpose, or null if it cannot be shared by warpgroups.
-Value turnedTile(Value value) {
+Value transposedTile(Value value) {
   auto permute = value.getDefiningOp<tile::PermuteOp>();
   Operation *source = permute ? permute.getValue().getDefiningOp() : nullptr;
   if (!source || source->getBlock() != permute->getBlock() || isa<tile::LoadOp, tile::GatherOp>(source))
@@ -196,8 +197,6 @@ bool StreamedDot::goesThroughRegisters() const {
          cast<RankedTensorType>(tile::DotOp(dot).getLhs().getType()).getElementType().isF32();
 }
 
-bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()); }
-
 /// Returns why warpgroups cannot run an op besides their products.
 static WhyNot whyNotBeside(Operation *op) {
   if (isa<tile::AssertOp>(op))
@@ -220,7 +219,7 @@ static ResultOrWhy<StreamedDot> streamedDot(tile::DotOp dot, tile::KernelOp kern
     return Refusal{"the product stands in a branch"};
   if (!isAround(*rhs, dot) || (lhs && !isAround(*lhs, dot)))
     return Refusal{"an operand is loaded in another branch or loop than the product's"};
-  StreamedDot streams{dot, lhs.toOptional(), *rhs, lhs ? Value() : turnedTile(dot.getLhs())};
+  StreamedDot streams{dot, lhs.toOptional(), *rhs, lhs ? Value() : transposedTile(dot.getLhs())};
   WhyNot why = whyNotWarpgroups(streams);
   if (!why)
     return streams;
@@ -282,8 +281,7 @@ static bool keepsRowsApart(tile::KernelOp kernel) {
                 .Case([](tile::ScanOp) { return false; })
                 .Default(true);
   };
-  return !kernel.walk([&](Operation *op) { return crosses(op) ? WalkResult::interrupt() : WalkResult::advance(); })
-              .wasInterrupted();
+  return !containsOp(kernel, crosses);
 }
 
 bool readsComputed(const StreamedDot &dot) {
@@ -293,7 +291,7 @@ bool readsComputed(const StreamedDot &dot) {
   return !dot.lhs && !dot.shared && !isa_and_nonnull<tile::LoadOp, tile::GatherOp>(source);
 }
 
-bool canBeMade(ArrayRef<StreamedDot> dots) {
+bool suitsProducer(ArrayRef<StreamedDot> dots) {
   auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
   auto suits = [&](const StreamedDot &streams) {
     tile::DotOp dot = streams.dot;

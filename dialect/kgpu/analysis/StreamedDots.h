@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/analysis/TensorViews.h"
+#include "dialect/kgpu/ir/Constants.h"
 #include <vector>
 
 namespace kpkg::kgpu {
@@ -41,12 +42,17 @@ ResultOrWhy<TensorView> streamedPlace(mlir::Operation *op);
 std::vector<StreamedDot> streamedDots(tile::KernelOp kernel, const TargetModel &target,
                                       StreamRefusal *refusal = nullptr);
 
+/// The products of a kernel with a target, as an analysis for passes.
+struct StreamedDots {
+  explicit StreamedDots(tile::KernelOp kernel) : products(streamedDots(kernel, targetOf(kernel), &refusal)) {}
+
+  StreamRefusal refusal;
+  std::vector<StreamedDot> products;
+};
+
 /// Returns an operand of an earlier product in `products` whose first columns are this product's right operand.
 /// Returns null if there is none.
 const StreamedOperand *wholeOf(const StreamedDot &product, llvm::ArrayRef<StreamedDot> products);
-
-/// Returns whether the value is a constant, or a tile of constants, with only zeros.
-bool isZero(mlir::Value value);
 
 /// Returns the number of consumer warpgroups for the tiles of these products, or 0 if no number suits. If a product
 /// has more columns than one warpgroup has registers for, two warpgroups have half of its columns each. Both then
@@ -60,6 +66,6 @@ StreamRefusal whyNoConsumers(llvm::ArrayRef<StreamedDot> dots);
 bool readsComputed(const StreamedDot &dot);
 /// Returns whether a producer warpgroup can compute the left operands for the consumers. It would hold the
 /// accumulators of all other products, which must have 64 rows.
-bool canBeMade(llvm::ArrayRef<StreamedDot> dots);
+bool suitsProducer(llvm::ArrayRef<StreamedDot> dots);
 
 } // namespace kpkg::kgpu

@@ -74,7 +74,7 @@ Layout wgmmaMade(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return ofFragments(shape, warpgroups, /*parts=*/1, [](int32_t column) { return column; });
 }
 
-Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
+Layout wgmmaTransposed(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return layout::permute(wgmmaAccumulator({shape[1], shape[0]}, warpgroups), {1, 0});
 }
 

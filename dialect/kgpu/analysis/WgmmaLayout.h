@@ -12,7 +12,7 @@ layout::Layout wgmmaAccumulator(llvm::ArrayRef<int64_t> shape, unsigned warpgrou
 /// Returns the layout of a tile of 64 rows that one producer warpgroup computes: as if each consumer held all of it.
 layout::Layout wgmmaMade(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Returns the layout of a tile whose transpose is such an accumulator.
-layout::Layout wgmmaTurned(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
+layout::Layout wgmmaTransposed(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Returns the layout of a left operand in registers. For 16-bit elements it is that of the accumulator.
 layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
 

@@ -6,8 +6,7 @@
 // After:  %w = kgpu.cvt_layout %v : tensor<128x128xbf16, #acc> -> tensor<128x128xbf16, #rows>
 //         tile.store %w, %d[%r, %c] : tensor<128x128xbf16, #rows>, ...
 //
-// On entry: every tile has a layout. Of kernels with roles the pass changes only those with `producers`, see
-// below.
+// On entry: every tile has a layout. A kernel with roles has `producers`, see below.
 // On exit: a store whose view allows vectors at least twice as long as the layout has is preceded by a conversion. The
 // new layout is the result of shuffles within groups of lanes, or the coalesced layout. The pass takes the cheaper of
 // both conversions.
@@ -48,11 +47,8 @@ int64_t longestVector(tile::StoreOp store) {
 }
 
 unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {
-  llvm::Expected<layout::Conversion> conversion = layout::planConversion(from, to, bytes);
-  if (conversion)
-    return conversion->cost;
-  llvm::consumeError(conversion.takeError());
-  return ~0u;
+  auto conversion = llvm::expectedToOptional(layout::planConversion(from, to, bytes));
+  return conversion ? conversion->cost : ~0u;
 }
 
 constexpr Optimisation kVectors{"kgpu-coalesce-stores", "stores of whole vectors"};
@@ -70,9 +66,9 @@ void coalesce(tile::StoreOp store, const Launch &launch) {
     return;
   const Layout &from = layoutOf(type);
   int64_t unit = store.getView().getType().getUnit();
-  bool isTurned =
+  bool isTransposed =
       type.getRank() == 2 && elementBytes(type.getElementType()) == 1 && from.vectorLength(unit, longest) == 1;
-  if (!isMmaSyncAccumulator(from) && !isTurned)
+  if (!isMmaSyncAccumulator(from) && !isTransposed)
     return;
   if (2 * int64_t(from.vectorLength(unit, longest)) > longest)
     return; // threads hold long vectors already
@@ -118,10 +114,8 @@ void fillSectors(tile::StoreOp store, const Launch &launch) {
 struct CoalesceStores final : impl::KgpuCoalesceStoresBase<CoalesceStores> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
-    if (launch.consumers == 0)
-      getOperation().walk([&](tile::StoreOp store) { coalesce(store, launch); });
-    else if (launch.producers != 0)
-      getOperation().walk([&](tile::StoreOp store) { fillSectors(store, launch); });
+    getOperation().walk(
+        [&](tile::StoreOp store) { launch.producers != 0 ? fillSectors(store, launch) : coalesce(store, launch); });
   }
 };
 } // namespace

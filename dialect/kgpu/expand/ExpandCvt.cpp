@@ -19,6 +19,8 @@
 // On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every tile.reshape leaves elements in
 // their threads. The buffer's layout avoids bank conflicts on both sides where possible. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/expand/SharedTiles.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
 
@@ -57,10 +59,8 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
     return success();
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  auto memory = layout::SharedLayout::conflictFree(from, to, bytes);
-  auto buffer =
-      AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType(), memory), IntegerAttr());
-  LocalStoreOp::create(builder, loc, op.getValue(), buffer);
+  Value buffer = storedTile(builder, loc, op.getValue(), /*acrossCtas=*/false,
+                            layout::SharedLayout::conflictFree(from, to, bytes));
   op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, type, buffer).getResult());
   op.erase();
   return success();
@@ -92,8 +92,7 @@ LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
   llvm::consumeError(backward.takeError());
   if (isPacked || layoutOf(from).blocks() > 1)
     return op.emitOpError() << "of a packed or clustered kernel needs other layouts: " << reason;
-  auto buffer = AllocOp::create(builder, loc, SharedType::get(from.getShape(), from.getElementType()), IntegerAttr());
-  LocalStoreOp::create(builder, loc, op.getValue(), buffer);
+  Value buffer = storedTile(builder, loc, op.getValue());
   auto reshaped = ReshapeBufferOp::create(builder, loc, SharedType::get(to.getShape(), to.getElementType()), buffer);
   op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, to, reshaped).getResult());
   op.erase();
@@ -104,14 +103,10 @@ struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
     bool isPacked = launch.blocks > 1;
-    SmallVector<tile::ReshapeOp> reshapes;
-    getOperation().walk([&](tile::ReshapeOp op) { reshapes.push_back(op); });
-    for (tile::ReshapeOp op : reshapes)
+    for (auto op : opsIn<tile::ReshapeOp>(getOperation()))
       if (failed(expand(op, isPacked)))
         return signalPassFailure();
-    SmallVector<CvtLayoutOp> conversions;
-    getOperation().walk([&](CvtLayoutOp op) { conversions.push_back(op); });
-    for (CvtLayoutOp op : conversions)
+    for (auto op : opsIn<CvtLayoutOp>(getOperation()))
       if (failed(expand(op, isPacked, launch)))
         return signalPassFailure();
   }

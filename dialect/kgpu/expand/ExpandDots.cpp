@@ -13,6 +13,8 @@
 // On exit: no tile.dot is left. Operands are widened to the accumulator's type first. That changes nothing, because
 // products of narrow floats are exact in this type. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/expand/SharedTiles.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -86,9 +88,7 @@ private:
     shape.insert(shape.begin() + newDim, 1);
     layout = layout::insertDim(layout, newDim);
     value = tile::ReshapeOp::create(builder, loc, withLayout(RankedTensorType::get(shape, wide), layout), value);
-    Value buffer = AllocOp::create(builder, loc, SharedType::get(shape, wide), IntegerAttr());
-    LocalStoreOp::create(builder, loc, value, buffer);
-    return buffer;
+    return storedTile(builder, loc, value);
   }
 
   /// Returns element `index` of the buffer, broadcast along `dim` of the accumulator; null after an error.
@@ -119,9 +119,7 @@ private:
 
 struct ExpandDots final : impl::KgpuExpandDotsBase<ExpandDots> {
   void runOnOperation() override {
-    SmallVector<tile::DotOp> all;
-    getOperation().walk([&](tile::DotOp op) { all.push_back(op); });
-    for (tile::DotOp op : all)
+    for (auto op : opsIn<tile::DotOp>(getOperation()))
       if (failed(Expansion(op).run()))
         return signalPassFailure();
   }

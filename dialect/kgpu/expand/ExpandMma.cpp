@@ -65,19 +65,13 @@ layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, cons
   bool keeps = keepsVectors(best, copy, bytes, contiguous);
   SmallVector<int64_t> rows = {shape[1 - contiguous], shape[contiguous]};
   for (layout::Swizzle swizzle : {layout::Swizzle::B128, layout::Swizzle::B64, layout::Swizzle::B32}) {
-    llvm::Expected<SharedLayout> swizzled = SharedLayout::tma(rows, bytes, swizzle);
-    if (!swizzled) {
-      llvm::consumeError(swizzled.takeError());
+    std::optional<SharedLayout> swizzled = llvm::expectedToOptional(SharedLayout::tma(rows, bytes, swizzle));
+    if (!swizzled)
       continue;
-    }
     SharedLayout memory = contiguous == 1 ? *swizzled : layout::transposed(*swizzled);
-    llvm::Expected<layout::SharedAccess> writes = layout::planAccess(copy, memory);
-    llvm::Expected<layout::SharedAccess> reads = layout::planAccess(fragments, memory);
-    if (!writes || !reads) {
-      llvm::consumeError(writes.takeError());
-      llvm::consumeError(reads.takeError());
+    if (!llvm::expectedToOptional(layout::planAccess(copy, memory)) ||
+        !llvm::expectedToOptional(layout::planAccess(fragments, memory)))
       continue;
-    }
     bool alsoKeeps = keepsVectors(memory, copy, bytes, contiguous);
     if (unsigned cost = costOf(memory, copy, fragments); alsoKeeps > keeps || (alsoKeeps == keeps && cost < least)) {
       least = cost;

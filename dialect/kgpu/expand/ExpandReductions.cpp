@@ -27,7 +27,9 @@
 // Deeper in the control flow, and where not all warps hold a part, partial results are sent by `kgpu.remote_store`.
 // The cluster then waits at barriers.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/expand/SharedTiles.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -136,17 +138,6 @@ FailureOr<Exchange> planExchange(Operation *op, const Layout &layout, unsigned a
   return Exchange{*part, *gather, *result, layout.bitsAlong(layout::Part::Block, axis) != 0};
 }
 
-/// Returns a buffer that holds the partial results of all warps after a barrier.
-Value storeParts(OpBuilder &builder, Location loc, Value part, const Exchange &plan) {
-  auto type = cast<RankedTensorType>(part.getType());
-  Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
-  if (plan.acrossCtas)
-    RemoteStoreOp::create(builder, loc, part, buffer);
-  else
-    LocalStoreOp::create(builder, loc, part, buffer);
-  return buffer;
-}
-
 /// Loads the partial results of all warps into every warp.
 Value loadParts(OpBuilder &builder, Location loc, Value buffer, const Exchange &plan) {
   auto type = cast<SharedType>(buffer.getType());
@@ -161,11 +152,6 @@ RankedTensorType partType(Value input, const Exchange &plan, int64_t axis, int64
   return withLayout(RankedTensorType::get(shape, type.getElementType()), plan.part);
 }
 
-/// Converts `value` to the type that users of the op expect.
-Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
-  return value.getType() == type ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
-}
-
 /// Returns buffers that hold the partial results of all warps after a barrier or an exchange.
 SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts, ArrayRef<Exchange> plans,
                               Exchanges *exchanges) {
@@ -173,7 +159,7 @@ SmallVector<Value> shareParts(OpBuilder &builder, Location loc, ValueRange parts
     return exchanges->make(builder, loc, parts);
   SmallVector<Value> buffers;
   for (auto [part, plan] : llvm::zip_equal(parts, plans))
-    buffers.push_back(storeParts(builder, loc, part, plan));
+    buffers.push_back(storedTile(builder, loc, part, plan.acrossCtas));
   return buffers;
 }
 
@@ -198,17 +184,6 @@ void expand(MutableArrayRef<tile::ReduceOp> group, ArrayRef<Exchange> plans, Exc
     op.erase();
 }
 
-/// Copies the body of `from`, with `Yield` as its terminator.
-template <typename Yield> void copyBody(Region &from, Region &to, OpBuilder &builder) {
-  IRMapping mapping;
-  from.cloneInto(&to, mapping);
-  Operation *end = to.front().getTerminator();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(end);
-  Yield::create(builder, end->getLoc(), end->getOperands());
-  end->erase();
-}
-
 void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
   const Layout &layout = layoutOf(op.getInputs().front());
   int64_t axis = op.getAxis();
@@ -218,7 +193,7 @@ void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
   for (Value input : op.getInputs())
     types.push_back(partType(input, plan, axis, partialExtent(layout, axis)));
   auto part = PartialCombineOp::create(builder, loc, types, op.getInputs(), op.getInits(), axis);
-  copyBody<YieldOp>(op.getBody(), part.getBody(), builder);
+  copyBody<YieldOp>(op.getBody(), part.getBody());
   SmallVector<Value> gathered;
   for (Value buffer :
        shareParts(builder, loc, part.getOutputs(), SmallVector<Exchange, 0>(types.size(), plan), exchanges))
@@ -228,7 +203,7 @@ void expand(tile::CombineOp op, const Exchange &plan, Exchanges *exchanges) {
     results.push_back(withLayout(type, plan.result));
   auto whole = tile::CombineOp::create(builder, loc, gathered, op.getInits(), axis);
   whole.getBody().getBlocks().clear();
-  copyBody<tile::YieldOp>(op.getBody(), whole.getBody(), builder);
+  copyBody<tile::YieldOp>(op.getBody(), whole.getBody());
   for (auto [result, type, expected] : llvm::zip(whole.getOutputs(), results, op.getOutputs())) {
     result.setType(type);
     expected.replaceAllUsesWith(converted(builder, loc, result, expected.getType()));

@@ -19,10 +19,11 @@
 // On exit: a scan is expanded if several CTAs share its axis, or if a warp would need many registers for the whole
 // axis. Scans that are left to kgpu-localise-scans are short.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/expand/SharedTiles.h"
 #include "dialect/kgpu/ir/Partial.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -87,11 +88,9 @@ std::optional<Parts> plan(tile::ScanOp op, const Layout &wide) {
   parts.totalsShape = parts.shape;
   parts.totalsShape[axis + 1] = 1;
   auto take = [](Layout &to, llvm::Expected<Layout> made) {
-    if (made)
-      to = *made;
-    else
-      llvm::consumeError(made.takeError());
-    return bool(made);
+    std::optional<Layout> layout = llvm::expectedToOptional(std::move(made));
+    to = layout.value_or(to);
+    return layout.has_value();
   };
   if (!take(parts.layout, layout::reshape(wide, type.getShape(), parts.shape)) ||
       !isWithinWarp(parts.layout, axis + 1) || !take(parts.totals, layout::slice(parts.layout, axis + 1)) ||
@@ -119,7 +118,7 @@ public:
     SmallVector<Value> operands = moved(all.getOutputs(), parts.totals, false);
     SmallVector<Type> types(own.getOutputs().getTypes());
     auto whole = PutBeforeOp::create(builder, loc, types, operands, own.getOutputs(), axis);
-    copyBody(whole.getBody());
+    copyBody<YieldOp>(op.getBody(), whole.getBody());
     for (auto [output, value] : llvm::zip_equal(op.getOutputs(), whole.getOutputs()))
       output.replaceAllUsesWith(tile::ReshapeOp::create(builder, loc, output.getType(), value));
     op.erase();
@@ -138,36 +137,18 @@ private:
       totals.push_back(typeOf(value, totalsShape, ofTotals));
     }
     auto made = PartialScanOp::create(builder, loc, types, totals, values, axis, isExclusive);
-    copyBody(made.getBody());
+    copyBody<YieldOp>(op.getBody(), made.getBody());
     return made;
   }
 
   /// Moves the values to another layout through shared memory.
   SmallVector<Value> moved(ValueRange values, const Layout &layout, bool acrossCtas) {
     SmallVector<Value> buffers, result;
-    for (Value value : values) {
-      auto type = cast<RankedTensorType>(value.getType());
-      buffers.push_back(
-          AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr()));
-      if (acrossCtas)
-        RemoteStoreOp::create(builder, loc, value, buffers.back());
-      else
-        LocalStoreOp::create(builder, loc, value, buffers.back());
-    }
+    for (Value value : values)
+      buffers.push_back(storedTile(builder, loc, value, acrossCtas));
     for (auto [value, buffer] : llvm::zip_equal(values, buffers))
       result.push_back(LocalLoadOp::create(builder, loc, withLayout(value.getType(), layout), buffer));
     return result;
-  }
-
-  /// Copies the scan's function to the region of a kgpu op.
-  void copyBody(Region &to) {
-    IRMapping mapping;
-    op.getBody().cloneInto(&to, mapping);
-    Operation *end = to.front().getTerminator();
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(end);
-    YieldOp::create(builder, end->getLoc(), end->getOperands());
-    end->erase();
   }
 
   tile::ScanOp op;
@@ -178,9 +159,7 @@ private:
 
 struct ExpandScans final : impl::KgpuExpandScansBase<ExpandScans> {
   void runOnOperation() override {
-    SmallVector<tile::ScanOp> scans;
-    getOperation().walk([&](tile::ScanOp op) { scans.push_back(op); });
-    for (tile::ScanOp op : scans) {
+    for (auto op : opsIn<tile::ScanOp>(getOperation())) {
       const Layout wide = layoutOf(op.getInputs().front());
       if (!isWorthwhile(op, wide))
         continue;

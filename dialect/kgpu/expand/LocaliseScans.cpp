@@ -11,6 +11,7 @@
 // small, warps repeat each other's work, which costs less than a second exchange.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/HeldElements.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Builders.h"
 
@@ -43,14 +44,9 @@ LogicalResult localise(tile::ScanOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   for (OpOperand &input : op->getOpOperands())
-    input.set(CvtLayoutOp::create(builder, loc, withLayout(input.get().getType(), local), input.get()));
-  builder.setInsertionPointAfter(op);
-  for (Value output : op.getOutputs()) {
-    Type expected = output.getType();
-    output.setType(withLayout(expected, local));
-    auto back = CvtLayoutOp::create(builder, loc, expected, output);
-    output.replaceAllUsesExcept(back, back);
-  }
+    input.set(converted(builder, loc, input.get(), local));
+  for (OpResult output : llvm::reverse(op->getResults())) // each conversion directly follows the scan
+    giveLayout(output, local);
   return success();
 }
 

@@ -29,7 +29,9 @@
 // On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, if
 // whyNotWorthwhile() expects a gain.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Algebra.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -202,12 +204,8 @@ public:
 
 private:
   Value constant(double value, Type tile) {
-    APFloat number(value);
-    auto element = cast<FloatType>(getElementTypeOrSelf(tile));
-    bool loses = false;
-    number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
-    return arith::ConstantOp::create(builder, loc,
-                                     DenseElementsAttr::get(cast<ShapedType>(tile), FloatAttr::get(element, number)));
+    Attribute number = builder.getFloatAttr(getElementTypeOrSelf(tile), value);
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), number));
   }
   Value constant(const APFloat &value, Type tile) {
     return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(cast<ShapedType>(tile), value));
@@ -225,15 +223,10 @@ private:
     return all;
   }
   RankedTensorType wholeType() { return withLayout(pair.outer.getType(), llvm::cantFail(layout::slice(gather, axis))); }
-  void replace(tile::ReduceOp op, Value whole) {
-    op.replaceAllUsesWith(
-        whole.getType() == op.getType() ? whole : CvtLayoutOp::create(builder, loc, op.getType(), whole).getResult());
-  }
+  void replace(tile::ReduceOp op, Value whole) { op.replaceAllUsesWith(converted(builder, loc, whole, op.getType())); }
   /// Broadcasts `value`, which has extent 1 along the axis, to the shape of the shared partial results.
   Value spread(Value value, Type tile) {
-    if (value.getType() != wholeType())
-      value = CvtLayoutOp::create(builder, loc, wholeType(), value);
-    return tile::BroadcastOp::create(builder, loc, tile, value);
+    return tile::BroadcastOp::create(builder, loc, tile, converted(builder, loc, value, wholeType()));
   }
   void replaceOuter(Value terms) {
     replace(pair.outer, tile::ReduceOp::create(builder, loc, wholeType(), tile::ReduceKind::Sum, terms, axis));
@@ -298,9 +291,7 @@ constexpr Optimisation kMerging{"kgpu-merge-reductions", "dependent reductions a
 
 struct MergeReductions final : impl::KgpuMergeReductionsBase<MergeReductions> {
   void runOnOperation() override {
-    SmallVector<tile::ReduceOp> all;
-    getOperation().walk([&](tile::ReduceOp op) { all.push_back(op); });
-    for (tile::ReduceOp outer : all) {
+    for (auto outer : opsIn<tile::ReduceOp>(getOperation())) {
       std::optional<Pair> pair = findPair(outer);
       if (!pair)
         continue;
@@ -311,11 +302,10 @@ struct MergeReductions final : impl::KgpuMergeReductionsBase<MergeReductions> {
         remarkRefused(outer, kMerging, *why);
         continue;
       }
-      llvm::Expected<layout::Layout> gather = gatherLayout(layoutOf(outer.getValue()), outer.getAxis());
-      if (!gather) { // the expansion of the reductions reports the error
-        llvm::consumeError(gather.takeError());
-        continue;
-      }
+      std::optional<layout::Layout> gather =
+          llvm::expectedToOptional(gatherLayout(layoutOf(outer.getValue()), outer.getAxis()));
+      if (!gather)
+        continue; // the expansion of the reductions reports the error
       if (pair->inside && !bringBefore(pair->inside, pair->inner)) {
         remarkRefused(outer, kMerging, "which elements count depends on the reduction before");
         continue;

@@ -262,10 +262,9 @@ struct RematerialiseLoads final : impl::KgpuRematerialiseLoadsBase<Rematerialise
       if (loop.getBody()->getOps<FetchedOp>().empty())
         return;
       Rematerialisation rematerialisation(loop, getLaunch(kernel), targetOf(kernel));
-      if (WhyNot why = rematerialisation.whyNot())
-        return remarkRefused(loop, kAgain, *why);
-      remarkApplied(loop, kAgain, "threads read it again after they have waited for other warps");
-      rematerialisation.run();
+      if (remarkOn(loop, kAgain, rematerialisation.whyNot(),
+                   "threads read it again after they have waited for other warps"))
+        rematerialisation.run();
     });
   }
 };

@@ -14,6 +14,7 @@
 // The coordinates of a tile take several dependent divisions: hundreds of cycles in which nothing else would run. A
 // product needs none of them, since the producer warp has already copied its operands.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -23,10 +24,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-bool hasProducts(Operation *op) {
-  return op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
-}
-
 /// Returns whether the op is scalar arithmetic, or places a view with it.
 bool isScalar(Operation &op) {
   return (isa<arith::ArithDialect>(op.getDialect()) || isa<tile::DropOp, tile::SliceOp>(op)) &&
@@ -39,7 +36,7 @@ void sink(Block &block) {
     return;
   WgmmaOp first = *products.begin();
   bool loops = llvm::any_of(block.getOps<scf::ForOp>(),
-                            [&](scf::ForOp loop) { return first->isBeforeInBlock(loop) && hasProducts(loop); });
+                            [&](scf::ForOp loop) { return first->isBeforeInBlock(loop) && containsOp<WgmmaOp>(loop); });
   if (!loops)
     return;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(llvm::make_range(block.begin(), first->getIterator()))))

@@ -48,7 +48,7 @@ static LogicalResult verifyTensorMap(tile::KernelOp kernel, TensorMapAttr map) {
     return kernel->emitOpError() << "has a tensor map with a box of " << map.getBox().size()
                                  << " dimensions for argument " << map.getArg() << " of type " << type;
   if (type.getElementType().isInteger(1))
-    return kernel->emitOpError() << "has a tensor map of elements that the copy engine does not know: "
+    return kernel->emitOpError() << "has a tensor map of elements that the TMA does not copy: "
                                  << type.getElementType();
   tile::ViewFacts facts = type.getFacts();
   int64_t bytes = type.getElementBytes();

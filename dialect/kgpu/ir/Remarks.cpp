@@ -37,4 +37,9 @@ void remarkRefused(const RemarkPlace &place, const Optimisation &optimisation, c
   if (remark::detail::InFlightRemark remark = remark::missed(place.location, optionsFor(place, optimisation)))
     remark << remark::detail::Remark::Arg("Reason", why.str());
 }
+
+bool remarkOn(const RemarkPlace &place, const Optimisation &optimisation, const WhyNot &why, const llvm::Twine &how) {
+  why ? remarkRefused(place, optimisation, *why) : remarkApplied(place, optimisation, how);
+  return !why;
+}
 } // namespace kpkg::kgpu

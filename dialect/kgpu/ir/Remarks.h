@@ -31,11 +31,15 @@ void remarkApplied(const RemarkPlace &place, const Optimisation &optimisation, c
 /// Emits a remark that `optimisation` was considered at `place`, and refused because of `why`.
 void remarkRefused(const RemarkPlace &place, const Optimisation &optimisation, const llvm::Twine &why);
 
-/// Returns the name of an element type in kernels: "bfloat16".
-std::string dtypeName(mlir::Type type);
-
 /// The condition that forbids an optimisation, or nothing.
 using WhyNot = std::optional<std::string>;
+
+/// Emits a remark that `optimisation` was refused because of `why`, or applied if there is no reason. Returns whether
+/// it was applied.
+bool remarkOn(const RemarkPlace &place, const Optimisation &optimisation, const WhyNot &why, const llvm::Twine &how);
+
+/// Returns the name of an element type in kernels: "bfloat16".
+std::string dtypeName(mlir::Type type);
 
 /// The reason why there is no result.
 struct Refusal {

@@ -9,6 +9,7 @@
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/StorePanels.h"
+#include "dialect/kgpu/analysis/StreamedDots.h"
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUEXPANDADDSTORES
@@ -22,6 +23,7 @@ struct ExpandAddStores final : impl::KgpuExpandAddStoresBase<ExpandAddStores> {
       if (!isAddedByMap(store, consumers))
         tile::expandAddStore(store);
     });
+    markAnalysesPreserved<StreamedDots>(); // products and their operands have not changed
   }
 };
 } // namespace

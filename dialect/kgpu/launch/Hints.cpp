@@ -3,6 +3,7 @@
 #include "dialect/kgpu/launch/Hints.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
 
 namespace kpkg::kgpu {
@@ -21,9 +22,7 @@ std::optional<std::string> whyNotDynamic(tile::KernelOp kernel, const TargetMode
   return std::nullopt;
 }
 
-static bool multiplies(tile::KernelOp kernel) {
-  return kernel.walk([](tile::DotOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
-}
+static bool multiplies(tile::KernelOp kernel) { return containsOp<tile::DotOp>(kernel); }
 
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
   unsigned cluster = kernel.getHint(Hint::Cluster);

@@ -78,10 +78,7 @@ struct KgpuHoistLoads final : impl::KgpuHoistLoadsBase<KgpuHoistLoads> {
     tile::KernelOp kernel = getOperation();
     if (getLaunch(kernel).earlyLoads) {
       hoistLoads(kernel, [](tile::LoadOp load, const WhyNot &why) {
-        if (why)
-          remarkRefused(load, kEarly, *why);
-        else
-          remarkApplied(load, kEarly, "it is issued together with the first load");
+        remarkOn(load, kEarly, why, "it is issued together with the first load");
       });
     } else if (getContext().getRemarkEngine()) {
       if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); hoistLoads(*copy))

@@ -6,10 +6,10 @@
 // After:  %x = kgpu.im2col_load %image[%n, %h, %w, %c] in #kgpu.window<...> moved [%i, %j] -> tensor<128x64xbf16>
 //         with the coordinates of the first row, without its taps
 //
-// On entry: a configured kernel at tile level without layouts, whose tiles are not scheduled yet. The range of the
-// taps is read off the loops.
-// On exit: in kernels with consumer warpgroups, a gather that feeds a product and moves a window over a kernel
-// argument is a kgpu.im2col_load. Other gathers are unchanged.
+// On entry: a kernel with consumer warpgroups at tile level without layouts, whose tiles are not scheduled yet. The
+// range of the taps is read off the loops.
+// On exit: a gather that feeds a product and moves a window over a kernel argument is a kgpu.im2col_load. Other gathers
+// are unchanged.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/ir/Remarks.h"
@@ -117,11 +117,9 @@ std::string whyNotIm2col(tile::GatherOp gather) {
 struct Im2colLoads final : impl::KgpuIm2colLoadsBase<Im2colLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    if (getLaunch(kernel).consumers == 0)
-      return;
     SetVector<Operation *> gathers;
-    for (StreamedDot &product : streamedDots(kernel, targetOf(kernel)))
-      for (std::optional<StreamedOperand> *operand : {&product.lhs, &product.rhs})
+    for (const StreamedDot &product : getAnalysis<StreamedDots>().products)
+      for (const std::optional<StreamedOperand> *operand : {&product.lhs, &product.rhs})
         if (*operand && isa<tile::GatherOp>((*operand)->load))
           gathers.insert((*operand)->load);
     Converter converter;
@@ -131,6 +129,8 @@ struct Im2colLoads final : impl::KgpuIm2colLoadsBase<Im2colLoads> {
         return signalPassFailure();
     }
     kernel.walk([](tile::GatherOp gather) { remarkRefused(gather, kIm2col, whyNotIm2col(gather)); });
+    if (gathers.empty())
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

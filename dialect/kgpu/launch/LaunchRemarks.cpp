@@ -5,6 +5,7 @@
 #include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/analysis/Work.h"
 #include "dialect/kgpu/ir/RemarkText.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/launch/Hints.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
 
@@ -12,7 +13,7 @@ namespace kpkg::kgpu {
 namespace {
 constexpr Optimisation kWarpgroups{"kgpu-configure", "product by warpgroups"};
 constexpr Optimisation kTensorCores{"kgpu-configure", "product by tensor cores"};
-constexpr Optimisation kSparse{"kgpu-densify-dots", "2:4-sparse product"};
+constexpr Optimisation kSparse{"kgpu-configure", "2:4-sparse product"};
 constexpr Optimisation kClusters{"kgpu-configure", "operands shared by a cluster"};
 constexpr Optimisation kDynamic{"kgpu-configure", "dynamic tile scheduler"};
 constexpr Optimisation kProducer{"kgpu-configure", "a warpgroup that computes operands"};
@@ -35,12 +36,9 @@ void remarkOnProducts(llvm::ArrayRef<tile::DotOp> dots, tile::KernelOp kernel, c
     remarkRefused(refusal.op, kWarpgroups, refusal.why);
   else
     remarkRefused(dots.front(), kWarpgroups, "this launch has none");
-  for (tile::DotOp dot : dots) {
-    if (WhyNot why = whyNotMmaSync(dot, target))
-      remarkRefused(dot, kTensorCores, *why);
-    else
-      remarkApplied(dot, kTensorCores, "each warp multiplies operands in its registers (mma.sync)");
-  }
+  for (tile::DotOp dot : dots)
+    remarkOn(dot, kTensorCores, whyNotMmaSync(dot, target),
+             "each warp multiplies operands in its registers (mma.sync)");
 }
 
 /// Emits remarks on products whose left operand has 2:4 sparsity.
@@ -91,8 +89,7 @@ WhyNot whyNotPersistent(const Work &work, const TargetModel &target) {
 void remarkOnLaunch(tile::KernelOp kernel) {
   Launch launch = getLaunch(kernel);
   const TargetModel &target = targetOf(kernel);
-  llvm::SmallVector<tile::DotOp> dots;
-  kernel.walk([&](tile::DotOp dot) { dots.push_back(dot); });
+  llvm::SmallVector<tile::DotOp> dots = opsIn<tile::DotOp>(kernel);
   if (!dots.empty())
     remarkOnProducts(dots, kernel, launch, target);
   remarkOnSparsity(dots, launch);

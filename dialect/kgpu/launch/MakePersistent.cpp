@@ -6,7 +6,7 @@
 //           scf.for %i = tile.block_id x to tile.grid_dim x step kgpu.cta_count / 8 { ... %i ... }
 //         }
 //
-// On entry: any kernel; without `persistent` in its launch it is not changed.
+// On entry: any kernel with a launch.
 // On exit: the kernel's ops are in a loop over the kernel blocks along x. Constants stand before the loop, and with
 // `early_loads` so do loads that are the same for all kernel blocks. The launch must not have more CTAs than the
 // machine holds at once.
@@ -77,10 +77,7 @@ void makePersistent(tile::KernelOp kernel) {
 }
 
 struct MakePersistent final : impl::KgpuMakePersistentBase<MakePersistent> {
-  void runOnOperation() override {
-    if (getLaunch(getOperation()).persistent)
-      makePersistent(getOperation());
-  }
+  void runOnOperation() override { makePersistent(getOperation()); }
 };
 } // namespace
 } // namespace kpkg::kgpu

@@ -8,8 +8,8 @@
 //
 // On entry: a configured and scheduled kernel at tile level.
 // On exit: a loop that does nothing but run an inner loop with one product is merged with it. The inner bounds must
-// not depend on the outer loop. The kernel has consumer warpgroups, or it has rings and the product is one of mma.sync
-// that reads gathered rows.
+// not depend on the outer loop. The kernel has consumer warpgroups, or the product is one of mma.sync that reads
+// gathered rows.
 //
 // Products of all iterations can then be in flight one after another, and an accumulator starts at zero at one place.
 // Loops with several products stay nested: each product waits for another one anyway, and the counters would only take
@@ -29,12 +29,9 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-bool isConstant(Value value, int64_t expected) {
-  APInt constant;
-  return matchPattern(value, m_ConstantInt(&constant)) && constant.getSExtValue() == expected;
+bool countsFromZero(scf::ForOp loop) {
+  return matchPattern(loop.getLowerBound(), m_Zero()) && matchPattern(loop.getStep(), m_One());
 }
-
-bool countsFromZero(scf::ForOp loop) { return isConstant(loop.getLowerBound(), 0) && isConstant(loop.getStep(), 1); }
 
 /// Returns the loop that `outer` repeats, if `outer` does nothing else that has an effect. The inner loop must take
 /// and yield the carried values in the same order.
@@ -172,11 +169,9 @@ std::string whyNotSuited(scf::ForOp loop) {
 struct MergeLoops final : impl::KgpuMergeLoopsBase<MergeLoops> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    Launch launch = getLaunch(kernel);
-    if (launch.consumers == 0 && launch.stages < 2)
-      return;
+    bool hasConsumers = getLaunch(kernel).consumers != 0;
     auto suits = [&](scf::ForOp loop) {
-      return productsIn(loop) == 1 && (launch.consumers != 0 || gathersRows(loop, targetOf(kernel)));
+      return productsIn(loop) == 1 && (hasConsumers || gathersRows(loop, targetOf(kernel)));
     };
     // Hoists loop-invariant code, such as bounds of inner loops. The walk visits inner loops first.
     kernel.walk([&](scf::ForOp loop) {

@@ -24,6 +24,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 using namespace mlir;
 
@@ -45,9 +46,7 @@ void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
   if (view.getRank() != 1 || view.getUnit() != 0)
     return;
   Location loc = load.getLoc();
-  Value distance = arith::MulIOp::create(builder, loc, loop.getStep(),
-                                         arith::ConstantIndexOp::create(builder, loc, kIterationsAhead));
-  Value counter = arith::AddIOp::create(builder, loc, loop.getInductionVar(), distance);
+  Value counter = counterAfter(builder, loop, loop.getInductionVar(), kIterationsAhead);
   Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
   IRMapping mapping = ahead.addressAt(builder, counter);
   Value offset = load.getOffsets().front();
@@ -56,7 +55,7 @@ void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
 }
 
 bool prefetchIn(scf::ForOp loop, bool hasRings, LoadReport report) {
-  if (loop.getBody()->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  if (containsOp<tile::DotOp>(loop))
     return false;
   SmallVector<LoadAhead> aheads;
   for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
@@ -96,10 +95,8 @@ bool prefetchIn(scf::ForOp loop, bool hasRings, LoadReport report) {
 } // namespace
 
 bool prefetchLoads(tile::KernelOp kernel, bool hasRings, LoadReport report) {
-  SmallVector<scf::ForOp> loops;
-  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   bool changed = false;
-  for (scf::ForOp loop : loops)
+  for (auto loop : opsIn<scf::ForOp>(kernel))
     changed |= prefetchIn(loop, hasRings, report);
   return changed;
 }
@@ -114,10 +111,7 @@ struct KgpuPrefetchLoads final : impl::KgpuPrefetchLoadsBase<KgpuPrefetchLoads> 
     Launch launch = getLaunch(kernel);
     if (launch.prefetch) {
       prefetchLoads(kernel, launch.stages != 0, [](tile::LoadOp load, const WhyNot &why) {
-        if (why)
-          remarkRefused(load, kPrefetch, *why);
-        else
-          remarkApplied(load, kPrefetch, "it is in flight while an iteration computes");
+        remarkOn(load, kPrefetch, why, "it is in flight while an iteration computes");
       });
     } else if (getContext().getRemarkEngine()) {
       if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); prefetchLoads(*copy, launch.stages != 0))

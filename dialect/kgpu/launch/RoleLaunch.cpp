@@ -3,12 +3,13 @@
 #include "dialect/kgpu/launch/RoleLaunch.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
-#include "dialect/kgpu/launch/Hints.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 namespace kpkg::kgpu {
+using tile::Hint;
+
 tile::ForTilesOp onlyTilesOf(tile::KernelOp kernel) {
-  llvm::SmallVector<tile::ForTilesOp> all;
-  kernel.walk([&](tile::ForTilesOp op) { all.push_back(op); });
+  llvm::SmallVector<tile::ForTilesOp> all = opsIn<tile::ForTilesOp>(kernel);
   return all.size() == 1 && all.front()->getParentOp() == kernel ? all.front() : tile::ForTilesOp();
 }
 
@@ -26,10 +27,10 @@ std::optional<Launch> launchWithRoles(tile::KernelOp kernel, const TargetModel &
   Launch launch{.threads = (consumers + 1) * kWarpgroupThreads,
                 .minCtas = kernel.getHint(Hint::Occupancy),
                 .consumers = consumers};
-  if (unsigned cluster = kernel.getHint(Hint::Cluster); cluster > 1 && clusterCoordinate(kernel, target, cluster))
+  if (unsigned cluster = kernel.getHint(Hint::Cluster); cluster > 1 && clusterCoordinate(kernel, dots, target, cluster))
     launch.cluster = cluster;
   // More than two consumers beside a producer warpgroup would leave too few registers for each.
-  if (wantsProducer && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && canBeMade(dots)) {
+  if (wantsProducer && launch.cluster == 1 && launch.minCtas < 2 && consumers <= 2 && suitsProducer(dots)) {
     launch.producers = 1;
     launch.threads += kWarpgroupThreads;
   }

@@ -23,6 +23,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/launch/UnevenTiles.h"
 
 using namespace mlir;
@@ -55,7 +56,7 @@ public:
         counts.back() = arith::CeilDivSIOp::create(builder, loc, counts.back(), constant(cluster));
       total = arith::MulIOp::create(builder, loc, total, counts.back());
     }
-    bool isProduct = op->walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    bool isProduct = containsOp<tile::DotOp>(op);
     if (shared) {
       remarkApplied(op, kOrder, "the blocks of a cluster take adjacent tiles");
       return takeTogether(counts, total);
@@ -194,19 +195,18 @@ private:
 
 struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
   void runOnOperation() override {
-    SmallVector<tile::ForTilesOp> all;
-    getOperation().walk([&](tile::ForTilesOp op) { all.push_back(op); });
     Launch launch = getLaunch(getOperation());
     std::optional<unsigned> shared;
     if (launch.consumers != 0 && launch.cluster > 1) {
-      shared = clusterCoordinate(getOperation(), targetOf(getOperation()), launch.cluster);
+      shared = clusterCoordinate(getOperation(), getAnalysis<StreamedDots>().products, targetOf(getOperation()),
+                                 launch.cluster);
       if (!shared) {
         getOperation().emitError() << "has clusters of " << launch.cluster
                                    << " CTAs, but no coordinate along which these share operands";
         return signalPassFailure();
       }
     }
-    for (tile::ForTilesOp op : all)
+    for (auto op : opsIn<tile::ForTilesOp>(getOperation()))
       Schedule(op, shared, launch).run();
   }
 };

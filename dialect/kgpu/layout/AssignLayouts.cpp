@@ -87,15 +87,14 @@ void hoistRows(tile::KernelOp kernel) {
 
 class Assigner {
 public:
-  explicit Assigner(tile::KernelOp kernel)
-      : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)) {}
+  /// `products` are those of wgmma.
+  Assigner(tile::KernelOp kernel, ArrayRef<StreamedDot> products)
+      : kernel(kernel), launch(getLaunch(kernel)), coalescing(measureAccesses(kernel)), products(products) {}
 
   LogicalResult run() {
     hoistRows(kernel);
     cloneCheapProducers(kernel);
     kernel.walk([&](Operation *op) { unite(op); });
-    if (launch.consumers != 0)
-      products = streamedDots(kernel, targetOf(kernel));
     for (StreamedDot &product : products)
       if (launch.producers != 0 && !readsComputed(product))
         give(product.dot.getResult(), wgmmaMade(shapeOf(product.dot.getResult()), launch.consumers));
@@ -104,7 +103,7 @@ public:
         give(dot.getResult(), accumulator(dot.getResult(), dotKind(dot)));
     });
     for (StreamedDot &product : products)
-      if (Value positions = product.dot.getPositions(); positions && launch.consumers != 0)
+      if (Value positions = product.dot.getPositions())
         give(positions, wgmmaPositions(shapeOf(positions), launch.consumers));
     for (StreamedDot &product : products)
       if (product.shared)
@@ -122,7 +121,7 @@ public:
     });
     // A tile that is loaded along one dimension and stored along another one is converted in between.
     kernel.walk([&](tile::StoreOp store) {
-      if (isTile(store.getValue()) && !known(store.getValue()) && isTurned(store.getValue()))
+      if (isTile(store.getValue()) && !known(store.getValue()) && isTransposed(store.getValue()))
         give(store.getValue(), coalesced(store.getValue()));
     });
     kernel.walk([&](tile::LoadOp load) {
@@ -236,7 +235,7 @@ private:
 
   /// Returns whether a value of the class is a transposed tile, perhaps reshaped: one whose last dimension was not the
   /// last before a permutation.
-  bool isTurned(Value value) const {
+  bool isTransposed(Value value) const {
     return llvm::any_of(values, [&](Value other) {
       if (classes.getLeaderValue(other) != classes.getLeaderValue(value))
         return false;
@@ -259,10 +258,8 @@ private:
     return true;
   }
   bool give(Value value, llvm::Expected<Layout> layout) {
-    if (layout)
-      return give(value, *layout);
-    llvm::consumeError(layout.takeError());
-    return false;
+    std::optional<Layout> found = llvm::expectedToOptional(std::move(layout));
+    return found && give(value, *found);
   }
 
   /// Assigns coordinates of scattered rows a layout in which threads write whole vectors, as close to the value's
@@ -377,7 +374,10 @@ struct AssignLayouts final : impl::KgpuAssignLayoutsBase<AssignLayouts> {
       kernel.emitError("is not configured: run kgpu-configure before");
       return signalPassFailure();
     }
-    if (failed(Assigner(kernel).run()))
+    std::vector<StreamedDot> products;
+    if (getLaunch(kernel).consumers != 0)
+      products = getAnalysis<StreamedDots>().products;
+    if (failed(Assigner(kernel, products).run()))
       signalPassFailure();
   }
 };

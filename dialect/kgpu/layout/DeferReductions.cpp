@@ -19,7 +19,8 @@
 // Lanes must divide the axis into powers of two. Warps may hold consecutive parts of the axis, for example if
 // warpgroups share the columns of a product. Then lanes of each warp have elements of their own.
 #include "dialect/kgpu/Passes.h"
-#include "dialect/kgpu/analysis/StreamedDots.h"
+#include "dialect/kgpu/ir/Constants.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 
@@ -133,12 +134,9 @@ ResultOrWhy<CarriedSum> find(scf::ForOp loop, unsigned number, tile::ReduceOp re
   sum.split.insert(sum.split.begin() + axis + 1, {lanes, below});
   if (sum.hasWarps)
     sum.split.insert(sum.split.begin() + axis, warps);
-  llvm::Expected<Layout> apart = layout::reshape(layout, shape, sum.split);
-  if (!apart) {
-    llvm::consumeError(apart.takeError());
-    return scattered;
-  }
-  std::optional<Layout> parts = withoutNeighbours(*apart, axis + 1 + sum.hasWarps);
+  std::optional<Layout> apart = llvm::expectedToOptional(layout::reshape(layout, shape, sum.split)), parts;
+  if (apart)
+    parts = withoutNeighbours(*apart, axis + 1 + sum.hasWarps);
   if (!parts)
     return scattered;
   SmallVector<int64_t> held(shape);
@@ -147,22 +145,14 @@ ResultOrWhy<CarriedSum> find(scf::ForOp loop, unsigned number, tile::ReduceOp re
     SmallVector<int64_t> separate(held);
     separate[axis] = warps;
     separate.insert(separate.begin() + axis + 1, lanes);
-    llvm::Expected<Layout> joined = layout::reshape(*parts, separate, held);
-    if (!joined) {
-      llvm::consumeError(joined.takeError());
+    parts = llvm::expectedToOptional(layout::reshape(*parts, separate, held));
+    if (!parts)
       return scattered;
-    }
-    parts = *joined;
   }
   sum.apart = *apart;
   sum.parts = *parts;
   sum.type = withLayout(RankedTensorType::get(held, type.getElementType()), *parts);
   return sum;
-}
-
-Value withLayoutOf(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
-  Type type = withLayout(value.getType(), layout);
-  return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
 }
 
 /// Sums the elements of the reduced tile that each lane holds.
@@ -193,7 +183,7 @@ void defer(scf::ForOp loop, CarriedSum sum) {
   Value own = ownSum(builder, sum), before = carried;
   carried.setType(sum.type);
   if (sum.scaling) {
-    Value factor = tile::BroadcastOp::create(builder, loc, sum.type, withLayoutOf(builder, loc, sum.factor, rows));
+    Value factor = tile::BroadcastOp::create(builder, loc, sum.type, converted(builder, loc, sum.factor, rows));
     before = arith::MulFOp::create(builder, loc, carried, factor);
   }
   Value next = arith::AddFOp::create(builder, loc, before, own);
@@ -202,14 +192,13 @@ void defer(scf::ForOp loop, CarriedSum sum) {
     if (op)
       op->erase();
   builder.setInsertionPoint(loop);
-  auto zero = DenseElementsAttr::get(sum.type, builder.getZeroAttr(sum.type.getElementType()));
-  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(builder, loc, zero));
+  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(builder, loc, builder.getZeroAttr(sum.type)));
   Value result = loop.getResult(sum.number);
   result.setType(sum.type);
   builder.setInsertionPointAfter(loop);
   auto whole = tile::ReduceOp::create(builder, loc, withLayout(rowType, rows), tile::ReduceKind::Sum, result, axis);
-  Value converted = withLayoutOf(builder, loc, whole, layoutOf(rowType));
-  result.replaceAllUsesExcept(converted, whole);
+  Value laidOut = converted(builder, loc, whole, layoutOf(rowType));
+  result.replaceAllUsesExcept(laidOut, whole);
 }
 
 constexpr Optimisation kDefer{"kgpu-defer-reductions", "sum exchanged after the loop"};

@@ -11,6 +11,7 @@
 // On exit: no tile.arg_reduce is left; tile.combine takes its place. Positions have 32 bits: a tile has at most 2^20
 // elements.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 using namespace mlir;
 
@@ -103,11 +104,7 @@ void expand(tile::ArgReduceOp op) {
 }
 
 struct ExpandArgReduce final : impl::KgpuExpandArgReduceBase<ExpandArgReduce> {
-  void runOnOperation() override {
-    SmallVector<tile::ArgReduceOp> all;
-    getOperation().walk([&](tile::ArgReduceOp op) { all.push_back(op); });
-    llvm::for_each(all, expand);
-  }
+  void runOnOperation() override { llvm::for_each(opsIn<tile::ArgReduceOp>(getOperation()), expand); }
 };
 } // namespace
 } // namespace kpkg::kgpu

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/layout/Algebra.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -14,29 +15,12 @@ using layout::Layout;
 namespace {
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-Value converted(OpBuilder &builder, Location loc, Value value, const Layout &layout) {
-  Type type = withLayout(value.getType(), layout);
-  return type == value.getType() ? value : CvtLayoutOp::create(builder, loc, type, value).getResult();
-}
-
-/// Sets the layout of an op's result, and converts it to the layout that its users expect.
-void giveResult(OpResult result, const Layout &layout) {
-  Type expected = result.getType(), given = withLayout(expected, layout);
-  if (given == expected)
-    return;
-  OpBuilder builder(result.getOwner()->getContext());
-  builder.setInsertionPointAfter(result.getOwner());
-  result.setType(given);
-  auto convert = CvtLayoutOp::create(builder, result.getLoc(), expected, result);
-  result.replaceAllUsesExcept(convert.getResult(), convert);
-}
-
 LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
   llvm::Expected<Layout> given = layout::slice(layoutOf(from), axis);
   if (!given)
     return op->emitOpError() << "cannot be laid out: " << llvm::toString(given.takeError());
   for (OpResult result : op->getResults())
-    giveResult(result, *given);
+    giveLayout(result, *given);
   return success();
 }
 
@@ -56,17 +40,13 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
       })
       .Case([&](tile::ReshapeOp reshape) {
         Value from = reshape.getValue(), to = reshape.getResult();
-        llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), shapeOf(from), shapeOf(to));
-        if (forward) {
-          giveResult(cast<OpResult>(to), *forward);
+        if (auto forward = llvm::expectedToOptional(layout::reshape(layoutOf(from), shapeOf(from), shapeOf(to)))) {
+          giveLayout(cast<OpResult>(to), *forward);
           return success();
         }
-        llvm::consumeError(forward.takeError());
-        llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from));
-        if (!backward) { // kgpu-expand-cvt moves the elements
-          llvm::consumeError(backward.takeError());
-          return success();
-        }
+        auto backward = llvm::expectedToOptional(layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from)));
+        if (!backward)
+          return success(); // kgpu-expand-cvt moves the elements
         OpBuilder builder(op);
         reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
         return success();
@@ -94,7 +74,7 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
         return success();
       })
       .Case([&](tile::PermuteOp permute) {
-        giveResult(
+        giveLayout(
             cast<OpResult>(permute.getResult()),
             layout::permute(layoutOf(permute.getValue()),
                             SmallVector<unsigned>(permute.getPermutation().begin(), permute.getPermutation().end())));

@@ -17,9 +17,10 @@
 // A sum matches if it starts at zero, every iteration adds to it, and all uses after the loop sum it over one axis. If
 // an FMA adds to the sum, its product becomes part of the addend.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/Constants.h"
+#include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -41,8 +42,6 @@ struct CarriedSum {
       single;            ///< layouts: with a dimension of `folded` before the axis, of the sum over it, and without it
   RankedTensorType type; ///< the new type of the carried value
 };
-
-bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()); }
 
 /// Returns the axis over which all users after the loop sum a carried value.
 std::optional<unsigned> summedAxis(Value result) {
@@ -130,21 +129,12 @@ void fold(scf::ForOp loop, const CarriedSum &sum) {
   sum.step->replaceAllUsesWith(ValueRange{next});
   sum.step->erase();
   OpBuilder before(loop);
-  auto zero = DenseElementsAttr::get(sum.type, before.getZeroAttr(sum.type.getElementType()));
-  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(before, loop.getLoc(), zero));
+  loop.getInitArgsMutable()[sum.number].assign(
+      arith::ConstantOp::create(before, loop.getLoc(), before.getZeroAttr(sum.type)));
   Value result = loop.getResult(sum.number);
   result.setType(sum.type);
-  for (Operation *user : llvm::to_vector(result.getUsers())) {
-    auto reduce = cast<tile::ReduceOp>(user);
-    Type expected = reduce.getType(), given = withLayout(expected, llvm::cantFail(layout::slice(sum.single, sum.axis)));
-    if (given == expected)
-      continue;
-    OpBuilder after(reduce->getContext());
-    after.setInsertionPointAfter(reduce);
-    reduce.getResult().setType(cast<RankedTensorType>(given));
-    auto convert = CvtLayoutOp::create(after, reduce.getLoc(), expected, reduce.getResult());
-    reduce.getResult().replaceAllUsesExcept(convert.getResult(), convert);
-  }
+  for (Operation *user : llvm::to_vector(result.getUsers()))
+    giveLayout(user->getResult(0), llvm::cantFail(layout::slice(sum.single, sum.axis)));
 }
 
 constexpr Optimisation kFold{"kgpu-fold-reductions", "carried sum with fewer elements"};

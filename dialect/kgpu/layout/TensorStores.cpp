@@ -14,6 +14,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/StorePanels.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 #include <map>
 
@@ -34,16 +35,13 @@ public:
   explicit Rewrite(tile::KernelOp kernel) : kernel(kernel), consumers(getLaunch(kernel).consumers) {}
 
   void run() {
-    SmallVector<tile::StoreOp> stores;
-    SmallVector<tile::AddStoreOp> sums;
-    kernel.walk([&](tile::StoreOp store) { stores.push_back(store); });
-    kernel.walk([&](tile::AddStoreOp store) { sums.push_back(store); });
+    SmallVector<tile::StoreOp> stores = opsIn<tile::StoreOp>(kernel);
     for (tile::StoreOp store : stores)
       if (std::optional<StoreShape> shape = inLoop(store) ? shapeInRows(store) : std::nullopt)
         mostPanelBytes = std::min(mostPanelBytes, shape->panelBytes);
     for (tile::StoreOp store : stores)
       rewrite(store);
-    for (tile::AddStoreOp store : sums)
+    for (auto store : opsIn<tile::AddStoreOp>(kernel))
       rewrite(store);
   }
 
@@ -62,10 +60,7 @@ private:
 
   template <typename Store> void rewrite(Store store) {
     RemarkPlace place = store;
-    if (WhyNot why = rewriteOrWhyNot(store))
-      remarkRefused(place, kStores, *why);
-    else
-      remarkApplied(place, kStores, "the TMA writes whole lines while the next tile is computed");
+    remarkOn(place, kStores, rewriteOrWhyNot(store), "the TMA writes whole lines while the next tile is computed");
   }
 
   /// Rewrites a tile.store or tile.add_store, or returns why it does not change.
@@ -75,7 +70,7 @@ private:
     if (!type || type.getRank() != 2)
       return "it stores no tile of two dimensions";
     std::optional<StoreShape> shape = adds ? std::nullopt : transposedShape(type, consumers);
-    bool isTransposed = shape && layoutOf(type) == wgmmaTurned(type.getShape(), consumers);
+    bool isTransposed = shape && layoutOf(type) == wgmmaTransposed(type.getShape(), consumers);
     if (!isTransposed)
       shape = storeShape(type, consumers, adds, mostPanelBytes);
     if (!shape)
@@ -127,10 +122,7 @@ private:
 };
 
 struct TensorStores final : impl::KgpuTensorStoresBase<TensorStores> {
-  void runOnOperation() override {
-    if (getLaunch(getOperation()).consumers != 0)
-      Rewrite(getOperation()).run();
-  }
+  void runOnOperation() override { Rewrite(getOperation()).run(); }
 };
 } // namespace
 } // namespace kpkg::kgpu

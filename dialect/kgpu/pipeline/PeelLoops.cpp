@@ -9,8 +9,7 @@
 //         scf.for %j = %m to %n { %s = dot ...; ... %s ... }
 //         scf.for %j = %n to %b { ... %t = scf.if (...) ... }
 //
-// On entry: a kernel whose launch has `consumers` and `peels`, without tile.for_tiles, whose loops are
-// software-pipelined.
+// On entry: a kernel with products, without tile.for_tiles, whose loops are software-pipelined.
 // On exit: iterations in which the branch is never taken stand in a loop of their own, without the comparison. All
 // values that the loop carries pass through all parts. Rings do too, since products of the same views share a ring. A
 // part without a comparison on its side is omitted. If nothing was split, `peels` is removed.
@@ -236,9 +235,6 @@ constexpr Optimisation kPeeling{"kgpu-peel-loops", "a loop of its own for iterat
 
 struct PeelLoops final : impl::KgpuPeelLoopsBase<PeelLoops> {
   void runOnOperation() override {
-    Launch launch = getLaunch(getOperation());
-    if (launch.consumers == 0 || !launch.peels)
-      return;
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       auto products = loop.getBody()->getOps<tile::DotOp>();
@@ -248,15 +244,12 @@ struct PeelLoops final : impl::KgpuPeelLoopsBase<PeelLoops> {
       else if (count != 0)
         loops.push_back(loop);
     });
+    Launch launch = getLaunch(getOperation());
     launch.peels = false;
     for (scf::ForOp loop : loops) {
       RemarkPlace place = loop;
-      WhyNot why = Split(loop).run();
-      launch.peels |= !why;
-      if (why)
-        remarkRefused(place, kPeeling, *why);
-      else
-        remarkApplied(place, kPeeling, "iterations that never take the branch do not test it");
+      launch.peels |=
+          remarkOn(place, kPeeling, Split(loop).run(), "iterations that never take the branch do not test it");
     }
     setLaunch(getOperation(), launch);
   }

@@ -28,6 +28,7 @@
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Repeatable.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
 using namespace mlir;
@@ -50,10 +51,10 @@ bool runsAnywhere(Operation *op) {
   });
 }
 
-class Rotation {
+class SoftwarePipeline {
 public:
   /// `sharing` holds the products that read a part of a tile that an earlier product reads.
-  Rotation(scf::ForOp loop, const DenseSet<Operation *> &sharing)
+  SoftwarePipeline(scf::ForOp loop, const DenseSet<Operation *> &sharing)
       : loop(loop), builder(loop), loc(loop.getLoc()), sharing(sharing) {}
 
   /// Finds the parts of the loop, or returns why it does not have the form above.
@@ -116,35 +117,35 @@ public:
 
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
     Value begin = arith::AddIOp::create(builder, loc, loop.getLowerBound(), one);
-    auto rotated = scf::ForOp::create(builder, loc, begin, loop.getUpperBound(), loop.getStep(), inits);
+    auto pipelined = scf::ForOp::create(builder, loc, begin, loop.getUpperBound(), loop.getStep(), inits);
     {
       OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(rotated.getBody());
+      builder.setInsertionPointToStart(pipelined.getBody());
       IRMapping body, before;
-      body.map(loop.getInductionVar(), rotated.getInductionVar());
+      body.map(loop.getInductionVar(), pipelined.getInductionVar());
       for (unsigned i = 0, next = 0; i < count; ++i)
         if (i != accumulator)
-          body.map(loop.getRegionIterArg(i), rotated.getRegionIterArg(next++));
-      Value left = rotated.getRegionIterArg(count - 1), sum = rotated.getRegionIterArg(count);
+          body.map(loop.getRegionIterArg(i), pipelined.getRegionIterArg(next++));
+      Value left = pipelined.getRegionIterArg(count - 1), sum = pipelined.getRegionIterArg(count);
       for (Operation &op : loop.getBody()->without_terminator())
         if (firstOps.contains(&op))
           builder.clone(op, body);
-      Value previous = arith::SubIOp::create(builder, loc, rotated.getInductionVar(), one);
+      Value previous = arith::SubIOp::create(builder, loc, pipelined.getInductionVar(), one);
       body.map(loop.getRegionIterArg(accumulator), multiply(left, sum, previous));
       for (Operation &op : loop.getBody()->without_terminator())
         if (isOfFront(&op) && !firstOps.contains(&op))
           builder.clone(op, body);
       SmallVector<Value> yielded = carriedBy(body);
-      if (!rotated.getBody()->empty() && isa<scf::YieldOp>(rotated.getBody()->back()))
-        rotated.getBody()->back().erase();
+      if (!pipelined.getBody()->empty() && isa<scf::YieldOp>(pipelined.getBody()->back()))
+        pipelined.getBody()->back().erase();
       scf::YieldOp::create(builder, loc, yielded);
     }
     Value last = arith::SubIOp::create(builder, loc, loop.getUpperBound(), one);
-    Value product = multiply(rotated.getResult(count - 1), rotated.getResult(count), last);
+    Value product = multiply(pipelined.getResult(count - 1), pipelined.getResult(count), last);
     Value runs =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
     for (unsigned i = 0, next = 0; i < count; ++i) {
-      Value result = i == accumulator ? product : rotated.getResult(next++);
+      Value result = i == accumulator ? product : pipelined.getResult(next++);
       loop.getResult(i).replaceAllUsesWith(arith::SelectOp::create(builder, loc, runs, result, loop.getInitArgs()[i]));
     }
     loop.erase();
@@ -220,27 +221,25 @@ constexpr Optimisation kOverlap{"kgpu-pipeline-products", "products of two itera
 
 struct PipelineProducts final : impl::KgpuPipelineProductsBase<PipelineProducts> {
   void runOnOperation() override {
-    if (getLaunch(getOperation()).consumers == 0)
-      return;
-    std::vector<StreamedDot> products = streamedDots(getOperation(), targetOf(getOperation()));
+    ArrayRef<StreamedDot> products = getAnalysis<StreamedDots>().products;
     DenseSet<Operation *> sharing;
     for (const StreamedDot &product : products)
       if (wholeOf(product, products))
         sharing.insert(product.dot);
-    SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<tile::DotOp>().empty())
-        loops.push_back(loop);
-    });
+    // Peeled products come into the loop around, which is not pipelined.
+    SmallVector<scf::ForOp> loops = opsIn<scf::ForOp>(getOperation());
+    llvm::erase_if(loops, [](scf::ForOp loop) { return loop.getBody()->getOps<tile::DotOp>().empty(); });
+    bool changes = false;
     for (scf::ForOp loop : loops) {
-      Rotation rotation(loop, sharing);
-      if (WhyNot why = rotation.whyNot()) {
-        remarkRefused(loop, kOverlap, *why);
+      SoftwarePipeline pipeline(loop, sharing);
+      if (!remarkOn(loop, kOverlap, pipeline.whyNot(),
+                    "its second product runs beside the arithmetic of the next iteration"))
         continue;
-      }
-      remarkApplied(loop, kOverlap, "its second product runs beside the arithmetic of the next iteration");
-      rotation.run();
+      pipeline.run();
+      changes = true;
     }
+    if (!changes)
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -29,6 +29,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 using namespace mlir;
 
@@ -37,9 +38,9 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-class Rotation {
+class Preloading {
 public:
-  explicit Rotation(scf::ForOp loop) : loop(loop) {}
+  explicit Preloading(scf::ForOp loop) : loop(loop) {}
 
   /// Finds the parts of a ring's loop. Returns why there is none, or why its first product has other operands.
   WhyNot whyNot() {
@@ -140,18 +141,12 @@ constexpr Optimisation kPreload{"kgpu-preload-fragments", "operands of the next 
 
 struct PreloadFragments final : impl::KgpuPreloadFragmentsBase<PreloadFragments> {
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops) {
+    for (scf::ForOp loop : opsIn<scf::ForOp>(getOperation())) {
       if (loop.getBody()->getOps<MmaOp>().empty())
         continue;
-      Rotation rotation(loop);
-      if (WhyNot why = rotation.whyNot()) {
-        remarkRefused(loop, kPreload, *why);
-        continue;
-      }
-      remarkApplied(loop, kPreload, "they are read from shared memory while tensor cores are busy");
-      rotation.run();
+      Preloading preloading(loop);
+      if (remarkOn(loop, kPreload, preloading.whyNot(), "they are read from shared memory while tensor cores are busy"))
+        preloading.run();
     }
   }
 };

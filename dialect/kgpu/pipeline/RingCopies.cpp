@@ -30,12 +30,11 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/Constants.h"
 #include "dialect/kgpu/ir/RemarkText.h"
-#include "dialect/kgpu/ir/Repeatable.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/RowGathers.h"
-#include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -46,69 +45,46 @@ namespace kpkg::kgpu {
 namespace {
 constexpr Optimisation kRing{"kgpu-ring-copies", "operand copied ahead"};
 
-/// A gather of rows whose coordinates depend only on counters, so that it can be issued for another iteration.
-struct GatherAhead {
-  tile::GatherOp gather;
-  SmallVector<Operation *> address; ///< ops of the loop that compute the coordinates, in order
-
-  static ResultOrWhy<GatherAhead> find(scf::ForOp loop, tile::GatherOp gather, const CarriedCounters &counters) {
-    std::optional<tile::RowGather> rows = tile::rowGather(gather);
-    tile::ViewType view = gather.getView().getType();
-    if (!rows || int64_t(rows->along) != view.getUnit())
-      return Refusal{"the gather reads no contiguous rows of the tensor"};
-    if (view.getIsMut())
-      return Refusal{"the kernel may write to the tensor"};
-    const Refusal dependent{"the gathered places depend on more than the loop's counter"};
-    SetVector<Operation *> slice;
-    BackwardSliceOptions options;
-    options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-    if (failed(getBackwardSlice(gather.getOperation(), &slice, options)))
-      return dependent;
-    auto follows = [&](Operation *op) {
-      return llvm::all_of(op->getOperands(), [&](Value operand) {
-        auto argument = dyn_cast<BlockArgument>(operand);
-        return !argument || argument.getOwner() != loop.getBody() || argument == loop.getInductionVar() ||
-               counters.contain(argument);
-      });
-    };
-    for (Operation *op : slice) // layout conversions would be repeated, each with an exchange
-      if (!isRepeatable(op) || op->getNumRegions() != 0 || isa<CvtLayoutOp>(op) || !follows(op))
-        return dependent;
-    if (!follows(gather))
-      return dependent;
-    return GatherAhead{gather, SmallVector<Operation *>(slice.begin(), slice.end())};
-  }
-
-  /// Clones the computation of the coordinates for counters that `mapping` maps.
-  IRMapping addressAt(OpBuilder &builder, IRMapping mapping) const {
-    for (Operation *op : address)
-      builder.clone(*op, mapping);
-    return mapping;
-  }
-};
-
-/// A tile that an iteration loads or gathers into one buffer.
+/// A tile that an iteration loads or gathers into one buffer. It can be issued for another iteration.
 struct Copy {
-  std::optional<LoadAhead> load;
-  std::optional<GatherAhead> gather;
+  Operation *source;                ///< a load, or a gather of rows
+  SmallVector<Operation *> address; ///< ops of the loop that compute its place, in order
   LocalStoreOp store;
   AllocOp buffer;
   bool isAsync;
-  Value ring;
-
-  Operation *source() { return load ? load->load.getOperation() : gather->gather.getOperation(); }
+  Value ring = {};
 };
 
-bool isZeroFill(Value fill) { return matchPattern(fill, m_AnyZeroFloat()) || matchPattern(fill, m_Zero()); }
+/// Returns the ops of the loop that compute where a load reads.
+ResultOrWhy<SmallVector<Operation *>> addressOf(tile::LoadOp load, scf::ForOp loop, const CarriedCounters &counters) {
+  ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load, &counters);
+  if (!ahead)
+    return ahead.refusal();
+  return ahead->address;
+}
+
+/// Returns the ops of the loop that compute the coordinates of gathered rows.
+ResultOrWhy<SmallVector<Operation *>> addressOf(tile::GatherOp gather, scf::ForOp loop,
+                                                const CarriedCounters &counters) {
+  std::optional<tile::RowGather> rows = tile::rowGather(gather);
+  tile::ViewType view = gather.getView().getType();
+  if (!rows || int64_t(rows->along) != view.getUnit())
+    return Refusal{"the gather reads no contiguous rows of the tensor"};
+  if (view.getIsMut())
+    return Refusal{"the kernel may write to the tensor"};
+  // Layout conversions would be repeated, each with an exchange.
+  auto mayRepeat = [](Operation *op) { return !isa<CvtLayoutOp>(op); };
+  if (std::optional<SmallVector<Operation *>> address = addressAhead(loop, gather, &counters, mayRepeat))
+    return *address;
+  return Refusal{"the gathered places depend on more than the loop's counter"};
+}
 
 /// Returns whether a thread's vectors of `vectorBytes` along `dim` are contiguous in the buffer, with the same
 /// elements. A layout may make other elements of a thread contiguous there.
 bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, unsigned vectorBytes) {
-  llvm::Expected<layout::SharedAccess> access = layout::planAccess(layout, buffer.getPlacement(), vectorBytes);
-  if (!access) {
-    llvm::consumeError(access.takeError());
+  auto access = llvm::expectedToOptional(layout::planAccess(layout, buffer.getPlacement(), vectorBytes));
+  if (!access)
     return false;
-  }
   auto groups = layout.vectors(dim, vectorBytes / buffer.getElementBytes());
   return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
          llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) {
@@ -120,14 +96,14 @@ bool canCopyAsync(tile::GatherOp gather, SharedType buffer, const TargetModel &t
   ArrayRef<int64_t> shape = cast<RankedTensorType>(gather.getType()).getShape();
   int64_t together = tile::neighboursOf(gather.getView().getType(), gather.getIndices(), shape);
   const layout::Layout &layout = layoutOf(gather.getResult());
-  return target.hasAsyncCopy && isZeroFill(gather.getFill()) && together > 1 &&
+  return target.hasAsyncCopy && isZero(gather.getFill()) && together > 1 &&
          keepsVectors(layout, buffer, 1, layout.vectorLength(1, together) * buffer.getElementBytes());
 }
 
 bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &target) {
   tile::ViewType view = load.getView().getType();
   int64_t unit = view.getUnit(), bytes = view.getElementBytes();
-  if (!target.hasAsyncCopy || unit < 0 || !isZeroFill(load.getFill()))
+  if (!target.hasAsyncCopy || unit < 0 || !isZero(load.getFill()))
     return false;
   tile::ViewFacts facts = view.getFacts();
   int64_t divisor = tile::divisorOf(load.getOffsets()[unit]);
@@ -154,15 +130,12 @@ public:
           llvm::all_of(buffer->getUsers(), [&](Operation *user) { return user == store || isa<LocalLoadOp>(user); });
       if (!isPlain)
         continue;
-      if (load)
-        findLoad(load, store, buffer, target);
-      else
-        findGather(gather, store, buffer, target);
+      load ? find(load, store, buffer, target) : find(gather, store, buffer, target);
     }
     if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
       stages = std::min(stages, 2u);
     for (Copy &copy : copies)
-      remarkApplied(copy.source(), kRing,
+      remarkApplied(copy.source, kRing,
                     counted(stages - 1, "iteration") + " ahead" +
                         (copy.isAsync ? "" : ", through registers, since no four bytes of it can be copied at once"));
     return !copies.empty();
@@ -177,7 +150,7 @@ public:
     }
     SmallVector<Value> now = counters.first();
     for (unsigned stage = 0; stage + 1 < stages; ++stage) {
-      Value counter = counterAt(before, loop.getLowerBound(), stage);
+      Value counter = counterAfter(before, loop, loop.getLowerBound(), stage);
       fill(before, before, counter, now, constant(before, stage), /*isAhead=*/false);
       now = counters.next(before, now);
     }
@@ -191,9 +164,7 @@ public:
     else
       firsts.append(now);
     loop = carryAlso(loop, firsts, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) {
-      Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
-      Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, stages));
-      SmallVector<Value> result = {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next), slots[0]};
+      SmallVector<Value> result = {slotAfter(builder, loc, slots[0], stages), slots[0]};
       if (!areOwn)
         result.append(counters.next(builder, SmallVector<Value>(slots.drop_front(2).begin(), slots.end())));
       return result;
@@ -212,11 +183,11 @@ public:
     SmallVector<Value> slots;
     for (Copy &copy : copies)
       slots.push_back(SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, read));
-    fill(top, bottom, counterAt(top, loop.getInductionVar(), stages - 1), now, write, /*isAhead=*/true);
+    fill(top, bottom, counterAfter(top, loop, loop.getInductionVar(), stages - 1), now, write, /*isAhead=*/true);
     for (auto [copy, slot] : llvm::zip_equal(copies, slots)) {
       copy.buffer.getResult().replaceAllUsesWith(slot);
       copy.store.erase();
-      copy.source()->erase();
+      copy.source->erase();
       copy.buffer.erase();
     }
     if (hasAsync()) {
@@ -227,19 +198,12 @@ public:
   }
 
 private:
-  void findLoad(tile::LoadOp load, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
-    ResultOrWhy<LoadAhead> ahead = LoadAhead::find(loop, load, &counters);
-    if (!ahead)
-      return remarkRefused(load, kRing, ahead.why());
-    bool isAsync = canCopyAsync(load, buffer.getResult().getType(), target);
-    copies.push_back({*ahead, std::nullopt, store, buffer, isAsync, {}});
-  }
-  void findGather(tile::GatherOp gather, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
-    ResultOrWhy<GatherAhead> ahead = GatherAhead::find(loop, gather, counters);
-    if (!ahead)
-      return remarkRefused(gather, kRing, ahead.why());
-    bool isAsync = canCopyAsync(gather, buffer.getResult().getType(), target);
-    copies.push_back({std::nullopt, *ahead, store, buffer, isAsync, {}});
+  template <typename Source> void find(Source source, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
+    ResultOrWhy<SmallVector<Operation *>> address = addressOf(source, loop, counters);
+    if (!address)
+      return remarkRefused(source, kRing, address.why());
+    bool isAsync = canCopyAsync(source, buffer.getResult().getType(), target);
+    copies.push_back({source, std::move(*address), store, buffer, isAsync});
   }
 
   Value constant(OpBuilder &builder, int64_t value) {
@@ -249,8 +213,8 @@ private:
   bool areForCopiesOnly() {
     llvm::SmallPtrSet<Operation *, 32> known(counters.step.begin(), counters.step.end());
     for (Copy &copy : copies) {
-      known.insert(copy.source());
-      known.insert_range(copy.load ? copy.load->address : copy.gather->address);
+      known.insert(copy.source);
+      known.insert_range(copy.address);
     }
     SmallVector<Value> made;
     for (unsigned number : counters.numbers) {
@@ -264,7 +228,7 @@ private:
           continue;
         if (!known.contains(user))
           return false;
-        bool isSource = llvm::any_of(copies, [&](Copy &copy) { return copy.source() == user; });
+        bool isSource = llvm::any_of(copies, [&](Copy &copy) { return copy.source == user; });
         if (!isSource && !llvm::is_contained(made, user->getResult(0)))
           llvm::append_range(made, user->getResults());
       }
@@ -279,14 +243,6 @@ private:
     return llvm::any_of(copies, [](const Copy &copy) { return copy.isAsync; });
   }
 
-  /// Returns the loop's counter `iterations` after `counter`.
-  Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
-    if (iterations == 0)
-      return counter;
-    Value distance = arith::MulIOp::create(builder, loop.getLoc(), loop.getStep(), constant(builder, iterations));
-    return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
-  }
-
   /// Fills slot `index` for the iteration with the loop counter `counter` and the carried counters `now`. Loads and
   /// copies are placed at `top`, stores at `bottom`.
   void fill(OpBuilder &top, OpBuilder &bottom, Value counter, ValueRange now, Value index, bool isAhead) {
@@ -294,25 +250,26 @@ private:
     Value inside = arith::CmpIOp::create(top, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
     for (Copy &copy : copies) {
       Value slot = SlotOp::create(top, loc, copy.buffer.getResult().getType(), copy.ring, index);
-      Operation *source = copy.source();
       IRMapping mapping;
       mapping.map(loop.getInductionVar(), counter);
       counters.map(mapping, now);
-      mapping = copy.load ? copy.load->addressAt(top, mapping) : copy.gather->addressAt(top, mapping);
+      for (Operation *op : copy.address)
+        top.clone(*op, mapping);
       if (!copy.isAsync) {
-        LocalStoreOp::create(bottom, loc, top.clone(*source, mapping)->getResult(0), slot, isAhead);
+        LocalStoreOp::create(bottom, loc, top.clone(*copy.source, mapping)->getResult(0), slot, isAhead);
         continue;
       }
-      Value view = mapping.lookupOrDefault(source->getOperand(0));
+      Value view = mapping.lookupOrDefault(copy.source->getOperand(0));
       auto mapped = [&](OperandRange values) {
         return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
       };
-      if (copy.gather) {
-        AsyncGatherOp::create(top, loc, view, mapped(copy.gather->gather.getIndices()), inside, slot);
+      if (auto gather = dyn_cast<tile::GatherOp>(copy.source)) {
+        AsyncGatherOp::create(top, loc, view, mapped(gather.getIndices()), inside, slot);
         continue;
       }
-      auto layout = LayoutAttr::get(top.getContext(), layoutOf(source->getResult(0)));
-      AsyncCopyOp::create(top, loc, view, mapped(copy.load->load.getOffsets()), layout, inside, slot);
+      auto load = cast<tile::LoadOp>(copy.source);
+      auto layout = LayoutAttr::get(top.getContext(), layoutOf(load.getResult()));
+      AsyncCopyOp::create(top, loc, view, mapped(load.getOffsets()), layout, inside, slot);
     }
     if (hasAsync())
       AsyncCommitOp::create(top, loc);
@@ -328,8 +285,7 @@ struct RingCopies final : impl::KgpuRingCopiesBase<RingCopies> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     unsigned stages = getLaunch(kernel).stages;
-    SmallVector<scf::ForOp> loops;
-    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    SmallVector<scf::ForOp> loops = opsIn<scf::ForOp>(kernel);
     if (stages < 2) {
       for (scf::ForOp loop : loops)
         if (!loop.getBody()->getOps<MmaOp>().empty())

@@ -18,11 +18,10 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts. Kernels whose launch has no `stages` are not changed, nor are kernels with products,
-// whose operands use these stages. On exit: in the kernel's outermost loops, loads of read-only views are `stages`
-// iterations ahead. The loads must be wide or of several rows, and their addresses must depend on the loop's counter.
-// Loads that every iteration repeats are not changed, nor are loads for which facts do not permit vectors of four
-// bytes.
+// On entry: tiles have layouts, and the kernel has no products. Kernels whose launch has no `stages` are not changed.
+// On exit: in the kernel's outermost loops, loads of read-only views are `stages` iterations ahead. The loads must be
+// wide or of several rows, and their addresses must depend on the loop's counter. Loads that every iteration repeats
+// are not changed, nor are loads for which facts do not permit vectors of four bytes.
 //
 // No thread waits for another one: the thread that has read a slot fills it again.
 #include "dialect/kgpu/Passes.h"
@@ -73,14 +72,11 @@ public:
       fetch.ring = AllocOp::create(before, loc, ring, IntegerAttr());
     }
     for (unsigned stage = 0; stage < launch.stages; ++stage)
-      fetchFor(before, counterAt(before, loop.getLowerBound(), stage), constant(before, stage));
+      fetchFor(before, counterAfter(before, loop, loop.getLowerBound(), stage), constant(before, stage));
     Value slot = constant(before, 0);
     if (launch.stages > 1) {
       loop = carryAlso(loop, slot, [&](OpBuilder &builder, ArrayRef<BlockArgument> slots) -> SmallVector<Value> {
-        Value next = arith::AddIOp::create(builder, loc, slots[0], constant(builder, 1));
-        Value isLast =
-            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(builder, launch.stages));
-        return {arith::SelectOp::create(builder, loc, isLast, constant(builder, 0), next)};
+        return {slotAfter(builder, loc, slots[0], launch.stages)};
       });
       slot = loop.getRegionIterArgs().back();
       for (Fetch &fetch : fetches)
@@ -98,7 +94,7 @@ public:
       load.replaceAllUsesWith(last->getResult(0));
     }
     top.setInsertionPointAfter(last);
-    fetchFor(top, counterAt(top, loop.getInductionVar(), launch.stages), slot);
+    fetchFor(top, counterAfter(top, loop, loop.getInductionVar(), launch.stages), slot);
     for (Fetch &fetch : fetches)
       fetch.ahead.load.erase();
     OpBuilder after(loop->getContext());
@@ -109,14 +105,6 @@ public:
 private:
   Value constant(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
-  }
-
-  /// Returns the loop's counter `iterations` after `counter`.
-  Value counterAt(OpBuilder &builder, Value counter, int64_t iterations) {
-    if (iterations == 0)
-      return counter;
-    Value distance = arith::MulIOp::create(builder, loop.getLoc(), loop.getStep(), constant(builder, iterations));
-    return arith::AddIOp::create(builder, loop.getLoc(), counter, distance);
   }
 
   /// Starts to fill slot `index` for the iteration with this counter.
@@ -154,9 +142,6 @@ struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     Launch launch = getLaunch(kernel);
-    bool hasProducts = kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    if (hasProducts)
-      return;
     if (WhyNot why = whyNoRings(kernel, launch)) {
       for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
         if (!loop.getBody()->getOps<tile::LoadOp>().empty())

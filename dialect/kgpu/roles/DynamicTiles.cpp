@@ -15,7 +15,7 @@
 //             products of tile %t; %next = kgpu.consume_index %channel[%n]; yield %next, ..., %n + 1 } }
 //
 // On entry: a kernel with roles, each with one loop over the tiles of its CTA.
-// On exit: with `dynamic`, no such loop is left.
+// On exit: no such loop is left.
 //
 // The producer warp takes the next tile number after it has issued all copies of a tile. The copies take longer than
 // the counter's answer, and a tile is not bound to a CTA earlier than necessary. Tile numbers increase, so tiles that
@@ -88,8 +88,6 @@ void takeInTurn(scf::ForOp loop, llvm::function_ref<Value(OpBuilder &, Value use
 struct DynamicTiles final : impl::KgpuDynamicTilesBase<DynamicTiles> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    if (!getLaunch(kernel).dynamic)
-      return;
     RolesOp roles;
     kernel.walk([&](RolesOp op) { roles = op; });
     scf::ForOp loads = roles ? loopOverTiles(roles.getProducerWarp()) : scf::ForOp(),

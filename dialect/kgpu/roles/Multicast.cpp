@@ -11,9 +11,9 @@
 //         kgpu.tensor_load %a[%m, %k] map 0 to %left plus 0 signals %ring[%use] multicast 0
 //         kgpu.tensor_load %b[%k, %n] map 1 to %right plus 0 signals %ring[%use]
 //
-// On entry: a kernel with roles, after kgpu-specialise-warps.
-// On exit: in kernels with clusters, a box at the same position for all CTAs is copied once, a part by each CTA. Rings
-// that such copies fill are marked `cluster`.
+// On entry: a kernel with roles and clusters, after kgpu-specialise-warps.
+// On exit: a box at the same position for all CTAs is copied once, a part by each CTA. Rings that such copies fill are
+// marked `cluster`.
 //
 // The pass does not ask which operand of a product a load fills. An operand is shared if its coordinates do not depend
 // on the rank of the CTA in its cluster. A swizzled box is divided between rows where the swizzle pattern repeats.
@@ -45,18 +45,15 @@ public:
     differing = dependents(kernel, ranks);
     DenseMap<uint64_t, SmallVector<TensorLoadOp>> shared, others; // keyed by map
     kernel.walk([&](TensorLoadOp load) {
-      WhyNot why = whyNotCommon(load);
-      if (why)
-        remarkRefused(load, kMulticast, *why);
-      else
-        remarkApplied(load, kMulticast, "each of " + llvm::Twine(cluster) + " blocks copies a part to all");
-      (why ? others : shared)[load.getMap()].push_back(load);
+      bool isShared = remarkOn(load, kMulticast, whyNotCommon(load),
+                               "each of " + llvm::Twine(cluster) + " blocks copies a part to all");
+      (isShared ? shared : others)[load.getMap()].push_back(load);
     });
     if (shared.empty())
       return kernel.emitError() << "has clusters of " << cluster << " CTAs, but no operand that all of them read";
     for (uint64_t number = 0, count = maps.size(); number < count; ++number)
       if (auto found = shared.find(number); found != shared.end())
-        share(found->second, number, /*replaces=*/!others.contains(number));
+        multicast(found->second, number, /*replaces=*/!others.contains(number));
     kernel->setAttr(kTensorMapsAttribute,
                     ArrayAttr::get(kernel.getContext(), SmallVector<Attribute>(maps.begin(), maps.end())));
     return success();
@@ -80,7 +77,7 @@ private:
   }
 
   /// Shares loads of one map. The map of the parts replaces it if no other load uses it (`replaces`).
-  void share(ArrayRef<TensorLoadOp> loads, uint64_t number, bool replaces) {
+  void multicast(ArrayRef<TensorLoadOp> loads, uint64_t number, bool replaces) {
     SharedBox box = *boxOf(TensorLoadOp(loads.front()));
     TensorMapAttr whole = maps[number];
     auto part =
@@ -115,8 +112,7 @@ private:
 
 struct Multicast final : impl::KgpuMulticastBase<Multicast> {
   void runOnOperation() override {
-    Launch launch = getLaunch(getOperation());
-    if (launch.consumers != 0 && launch.cluster > 1 && failed(Sharing(getOperation(), launch.cluster).run()))
+    if (failed(Sharing(getOperation(), getLaunch(getOperation()).cluster).run()))
       signalPassFailure();
   }
 };

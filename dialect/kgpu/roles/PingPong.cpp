@@ -26,6 +26,7 @@
 // of attention.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Conversion.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 
@@ -58,7 +59,7 @@ WgmmaOp firstOfSecondHalf(ArrayRef<WgmmaOp> products) {
 WgmmaWaitOp waitBeforeStore(WgmmaOp second) {
   WgmmaWaitOp last;
   for (Operation *op = second; op; op = op->getNextNode()) {
-    if (op->walk([](TensorStoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (containsOp<TensorStoreOp>(op))
       return last;
     if (auto wait = dyn_cast<WgmmaWaitOp>(op))
       last = wait;
@@ -74,11 +75,9 @@ bool meets(Operation *op) {
   if (!convert)
     return false;
   unsigned bytes = elementBytes(getElementTypeOrSelf(convert.getType()));
-  llvm::Expected<layout::Conversion> conversion =
-      layout::planConversion(layoutOf(convert.getValue()), layoutOf(convert.getResult()), bytes);
-  bool isShared = conversion && std::holds_alternative<layout::SharedPlan>(conversion->plan);
-  llvm::consumeError(conversion.takeError());
-  return isShared;
+  auto conversion = llvm::expectedToOptional(
+      layout::planConversion(layoutOf(convert.getValue()), layoutOf(convert.getResult()), bytes));
+  return conversion && std::holds_alternative<layout::SharedPlan>(conversion->plan);
 }
 
 constexpr Optimisation kTurns{"kgpu-ping-pong", "warpgroups that take turns"};
@@ -141,10 +140,7 @@ struct PingPong final : impl::KgpuPingPongBase<PingPong> {
       WhyNot why = whyNot(loop, products, launch);
       if (!why)
         why = takeTurns(loop, products);
-      if (why)
-        remarkRefused(loop, kTurns, *why);
-      else
-        remarkApplied(loop, kTurns, "one multiplies while another one computes");
+      remarkOn(loop, kTurns, why, "one multiplies while another one computes");
     });
   }
 };

@@ -28,6 +28,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 
 using namespace mlir;
 
@@ -129,10 +130,6 @@ bool passOn(WgmmaWaitOp wait) {
   return true;
 }
 
-bool startsProducts(Operation *op) {
-  return op->walk([](WgmmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
-}
-
 /// Merges `later`, whose products are all complete after `wait`, and its releases into `wait`.
 WgmmaWaitOp merged(WgmmaWaitOp wait, WgmmaWaitOp later) {
   OpBuilder builder(wait);
@@ -160,7 +157,7 @@ void mergeWaits(Block &block) {
   for (Operation *op : ops) {
     if (auto wait = dyn_cast<WgmmaWaitOp>(op))
       before = before && before.getPending() <= wait.getPending() ? merged(before, wait) : wait;
-    else if (startsProducts(op) || isa<SchedulingFenceOp>(op)) // its operands are released after it
+    else if (containsOp<WgmmaOp>(op) || isa<SchedulingFenceOp>(op)) // its operands are released after it
       before = {};
   }
 }
@@ -186,9 +183,7 @@ void convertLast(scf::ForOp loop) {
 
 struct PipelineWaits final : impl::KgpuPipelineWaitsBase<PipelineWaits> {
   void runOnOperation() override {
-    SmallVector<WgmmaWaitOp> waits;
-    getOperation().walk([&](WgmmaWaitOp wait) { waits.push_back(wait); });
-    for (WgmmaWaitOp wait : waits)
+    for (auto wait : opsIn<WgmmaWaitOp>(getOperation()))
       if (!passOn(wait))
         pipeline(wait);
     getOperation().walk([](Block *block) { mergeWaits(*block); });

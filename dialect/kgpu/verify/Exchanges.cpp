@@ -6,6 +6,7 @@
 // exchanges in an iteration, use n + 1 is that of the other exchange, and use n + 2 that of the same one.
 #include "dialect/kgpu/verify/Exchanges.h"
 #include "dialect/kgpu/analysis/RingUses.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
@@ -35,12 +36,7 @@ bool dependsOnCta(Value bound) {
   options.omitUsesFromAbove = false; // a branch that returns the bound may read the rank
   if (failed(getBackwardSlice(op, &slice, options)))
     return true;
-  return llvm::any_of(slice, [](Operation *part) {
-    auto asksForCta = [](Operation *inner) {
-      return isa<CtaIdOp, ClusterRankOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-    };
-    return part->walk(asksForCta).wasInterrupted();
-  });
+  return llvm::any_of(slice, [](Operation *part) { return containsOp<CtaIdOp, ClusterRankOp>(part); });
 }
 
 class Verifier {

@@ -76,8 +76,8 @@ private:
         .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
         .Case([&](WgmmaOp product) {
           auto sum = cast<RankedTensorType>(product.getType());
-          if (layoutOf(sum) != (isMade(op) ? wgmmaMade(sum.getShape(), launch.consumers)
-                                           : wgmmaAccumulator(sum.getShape(), launch.consumers)))
+          if (layoutOf(sum) != (isOfProducers(op) ? wgmmaMade(sum.getShape(), launch.consumers)
+                                                  : wgmmaAccumulator(sum.getShape(), launch.consumers)))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
               lhs &&
@@ -87,19 +87,20 @@ private:
               positions && layoutOf(positions) !=
                                wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
-          return isMade(op) ? success() : verifyRole(op, /*loads=*/false);
+          return isOfProducers(op) ? success() : verifyRole(op, /*loads=*/false);
         })
         .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SchedulingFenceOp, WgmmaWaitOp>(
-            [&](Operation *) { return isMade(op) ? success() : verifyRole(op, /*loads=*/false); })
+            [&](Operation *) { return isOfProducers(op) ? success() : verifyRole(op, /*loads=*/false); })
         .Case([&](PublishOp) {
-          return isMade(op) ? success() : LogicalResult(op->emitOpError("belongs to the role that makes operands"));
+          return isOfProducers(op) ? success()
+                                   : LogicalResult(op->emitOpError("belongs to the role that makes operands"));
         })
         .Case<PublishAllOp, PingPongWaitOp, PingPongSignalOp, TensorStoreOp, ConsumeIndexOp>(
             [&](Operation *) { return verifyRole(op, /*loads=*/false); })
         .Case([&](BarrierOp) {
-          return isMade(op) ? LogicalResult(
-                                  op->emitOpError("is in the role of one warpgroup, which meets others only at rings"))
-                            : success();
+          return isOfProducers(op) ? LogicalResult(op->emitOpError(
+                                         "is in the role of one warpgroup, which meets others only at rings"))
+                                   : success();
         })
         .Case<AcquireOp, TensorLoadOp, NextTileOp, PublishIndexOp>(
             [&](Operation *) { return verifyRole(op, /*loads=*/true); })
@@ -116,14 +117,14 @@ private:
       return op->emitOpError() << "has the layout " << layout.str() << ", but a kernel block has " << launch.lanes()
                                << " lanes, " << launch.layoutWarps() << " warps and " << launch.ctas() << " CTAs";
     constexpr unsigned warpgroupBits = ~0u << 2;
-    if (isMade(op) && ((layout.warps() - 1) & warpgroupBits & ~layout.freeBits(layout::Part::Warp)) != 0)
+    if (isOfProducers(op) && ((layout.warps() - 1) & warpgroupBits & ~layout.freeBits(layout::Part::Warp)) != 0)
       return op->emitOpError() << "has the layout " << layout.str()
                                << ", of which the one warpgroup of its role has only a part";
     return verifyHeld(op, cast<RankedTensorType>(type));
   }
 
   /// Returns whether the op is in the role of the producer warpgroup, which computes operands for the consumers.
-  static bool isMade(Operation *op) {
+  static bool isOfProducers(Operation *op) {
     auto roles = op->getParentOfType<RolesOp>();
     return roles && roles.getProducers().isAncestor(op->getParentRegion());
   }

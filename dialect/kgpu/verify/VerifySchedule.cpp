@@ -27,6 +27,7 @@
 #include "dialect/kgpu/analysis/Dependents.h"
 #include "dialect/kgpu/analysis/RingUses.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/verify/RoleOrder.h"
 
 using namespace mlir;
@@ -43,8 +44,7 @@ public:
   LogicalResult run() {
     RolesOp roles;
     kernel.walk([&](RolesOp op) { roles = op; });
-    SmallVector<RingOp> rings;
-    kernel.walk([&](RingOp ring) { rings.push_back(ring); });
+    SmallVector<RingOp> rings = opsIn<RingOp>(kernel);
     if (!roles)
       return rings.empty() ? success() : LogicalResult(rings.front().emitOpError("is in a kernel without roles"));
     Block &load = roles.getProducerWarp().front(), &compute = roles.getConsumers().front();
@@ -113,16 +113,23 @@ private:
     return success();
   }
 
+  /// Checks that an op fills the slot of its use, in a buffer of its ring.
+  template <typename Op> LogicalResult verifySlot(Op op) {
+    if (!isSlotOf(op.getBuffer(), op.getUse()))
+      return op.emitOpError("fills another slot than that of its use");
+    Value all = op.getBuffer().template getDefiningOp<SlotOp>().getBuffer();
+    auto [known, isNew] = ringOf.try_emplace(all, op.getRing());
+    if (!isNew && known->second != op.getRing())
+      return op.emitOpError("fills a buffer of another ring");
+    return success();
+  }
+
   LogicalResult verifyPublished(RolesOp roles) {
-    WalkResult found = roles.getProducers().walk([&](PublishOp hand) {
-      RingOp ring = hand.getRing().getDefiningOp<RingOp>();
+    WalkResult found = roles.getProducers().walk([&](PublishOp publish) {
+      RingOp ring = publish.getRing().getDefiningOp<RingOp>();
       if (!ring || !ring.getPublished())
-        return WalkResult(hand.emitOpError("signals a ring that others fill"));
-      if (!isSlotOf(hand.getBuffer(), hand.getUse()))
-        return WalkResult(hand.emitOpError("fills another slot than that of its use"));
-      auto [known, isNew] = ringOf.try_emplace(hand.getBuffer().getDefiningOp<SlotOp>().getBuffer(), hand.getRing());
-      return isNew || known->second == hand.getRing() ? WalkResult::advance()
-                                                      : WalkResult(hand.emitOpError("fills a buffer of another ring"));
+        return WalkResult(publish.emitOpError("signals a ring that others fill"));
+      return WalkResult(verifySlot(publish));
     });
     return failure(found.wasInterrupted());
   }
@@ -190,8 +197,8 @@ private:
     auto *filling = llvm::find_if(open, [&](Filling &one) { return one.acquire.getRing() == load.getRing(); });
     if (filling == open.end() || filling->acquire.getUse() != load.getUse())
       return load.emitOpError("signals a use that was not acquired before");
-    if (!isSlotOf(load.getBuffer(), load.getUse()))
-      return load.emitOpError("fills another slot than that of its use");
+    if (failed(verifySlot(load)))
+      return failure();
     ArrayRef<TensorMapAttr> maps = tensorMaps();
     if (load.getMap() >= maps.size())
       return load.emitOpError() << "uses tensor map " << load.getMap() << " of " << maps.size();
@@ -204,9 +211,6 @@ private:
       bytes *= getLaunch(kernel).cluster;
     int64_t begin = load.getDistance(), end = begin + bytes;
     Value all = load.getBuffer().getDefiningOp<SlotOp>().getBuffer();
-    auto [known, isNew] = ringOf.try_emplace(all, load.getRing());
-    if (!isNew && known->second != load.getRing())
-      return load.emitOpError("fills a buffer of another ring");
     if (end > load.getBuffer().getType().getSizeBytes())
       return load.emitOpError() << "fills bytes up to " << end << " of " << load.getBuffer().getType().getSizeBytes();
     for (auto [buffer, first, last] : filling->parts)
@@ -230,29 +234,26 @@ private:
   /// Checks the delay between publication and use that the description of kgpu.ring relies on. An iteration that
   /// publishes a use must await one for which the ring has enough slots.
   LogicalResult verifyShared(Block &block) {
-    WalkResult found = block.walk([&](PublishAllOp share) {
-      RingOp ring = share.getRing().getDefiningOp<RingOp>();
-      int64_t slots = share.getRing().getType().getSlots();
+    WalkResult found = block.walk([&](PublishAllOp publish) {
+      RingOp ring = publish.getRing().getDefiningOp<RingOp>();
+      int64_t slots = publish.getRing().getType().getSlots();
       if (!ring || !ring.getShared())
-        return WalkResult(share.emitOpError("signals a ring that the load role fills"));
-      if (!isSlotOf(share.getBuffer(), share.getUse()))
-        return WalkResult(share.emitOpError("fills another slot than that of its use"));
-      auto [known, isNew] = ringOf.try_emplace(share.getBuffer().getDefiningOp<SlotOp>().getBuffer(), share.getRing());
-      if (!isNew && known->second != share.getRing())
-        return WalkResult(share.emitOpError("fills a buffer of another ring"));
-      for (auto await : share->getBlock()->getOps<AwaitOp>()) {
-        if (await.getRing() != share.getRing())
+        return WalkResult(publish.emitOpError("signals a ring that the load role fills"));
+      if (failed(verifySlot(publish)))
+        return WalkResult::interrupt();
+      for (auto await : publish->getBlock()->getOps<AwaitOp>()) {
+        if (await.getRing() != publish.getRing())
           continue;
-        UseCount shared = useCountOf(share.getUse()), awaited = useCountOf(await.getUse());
+        UseCount shared = useCountOf(publish.getUse()), awaited = useCountOf(await.getUse());
         int64_t delay = shared.offset - awaited.offset;
-        if (shared.base != awaited.base || delay < 0 || !share->isBeforeInBlock(await))
+        if (shared.base != awaited.base || delay < 0 || !publish->isBeforeInBlock(await))
           return WalkResult(await.emitOpError("is no use that warpgroups have shared by then"));
         if (slots < 2 + 2 * delay)
-          return WalkResult(share.emitOpError() << "overwrites what others may read: products " << delay
-                                                << " uses later need " << 2 + 2 * delay << " slots");
+          return WalkResult(publish.emitOpError() << "overwrites what others may read: products " << delay
+                                                  << " uses later need " << 2 + 2 * delay << " slots");
         return WalkResult::advance();
       }
-      return WalkResult(share.emitOpError("never awaits what others share"));
+      return WalkResult(publish.emitOpError("never awaits what others share"));
     });
     return failure(found.wasInterrupted());
   }
@@ -327,8 +328,8 @@ private:
   bool isOwn(WgmmaOp product, Value operand) {
     if (operand != product.getLhs() || operand.getDefiningOp<TransposeBufferOp>())
       return false;
-    return llvm::any_of(product->getBlock()->getOps<PublishAllOp>(), [&](PublishAllOp share) {
-      return share->isBeforeInBlock(product) && isOf(operand, share.getRing(), share.getUse());
+    return llvm::any_of(product->getBlock()->getOps<PublishAllOp>(), [&](PublishAllOp publish) {
+      return publish->isBeforeInBlock(product) && isOf(operand, publish.getRing(), publish.getUse());
     });
   }
   bool reads(WgmmaOp product, ReleaseOp release) {

@@ -175,7 +175,7 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   if (moves)
     limitRegisters(builder, limits.compute, /*raises=*/true);
   if (op.walk([](kgpu::PingPongWaitOp) { return WalkResult::interrupt(); }).wasInterrupted())
-    giveFirstTurn();
+    signalFirstWarpgroup();
   if (failed(emitRegion(op.getConsumers())))
     return failure();
   // The CTA's shared memory must stay allocated until the last copies have read it.
@@ -225,7 +225,7 @@ static Value turnBarrier(ImplicitLocOpBuilder &builder, const kgpu::Launch &laun
 // Two warpgroups use a ping-pong barrier: the next warpgroup waits for its turn, and its predecessor only arrives.
 static constexpr unsigned turnThreads = 2 * kgpu::kWarpgroupThreads;
 
-void Emitter::giveFirstTurn() {
+void Emitter::signalFirstWarpgroup() {
   Value isLast =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.consumers - 1));
   OpBuilder::InsertionGuard guard(builder);

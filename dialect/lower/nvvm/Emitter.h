@@ -113,7 +113,7 @@ private:
   mlir::LogicalResult emitRoles(kgpu::RolesOp op);
   mlir::LogicalResult emitRegion(mlir::Region &region);
   mlir::LogicalResult emitProducers(kgpu::RolesOp op, unsigned registersOfThread);
-  void giveFirstTurn();
+  void signalFirstWarpgroup();
   mlir::LogicalResult emitPingPongWait(kgpu::PingPongWaitOp op);
   mlir::LogicalResult emitPingPongSignal(kgpu::PingPongSignalOp op);
   mlir::LogicalResult emitAcquire(kgpu::AcquireOp op);

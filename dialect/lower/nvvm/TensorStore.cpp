@@ -33,14 +33,14 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   int64_t panelColumns = panelBytes / (op.getAdds() ? 4 : 2);
   // Warpgroups in excess of the blocks of rows take further columns of the same rows. If the tile is the transpose of
   // an accumulator, its panel rows are the accumulator's columns. Rows and columns below are the accumulator's.
-  bool isTurned = !op.getAdds() && type.getDimSize(1) % panelRows == 0 &&
-                  layout == kgpu::wgmmaTurned(type.getShape(), launch.consumers);
-  int64_t rows = type.getDimSize(isTurned ? 1 : 0), columns = type.getDimSize(isTurned ? 0 : 1);
+  bool isTransposed = !op.getAdds() && type.getDimSize(1) % panelRows == 0 &&
+                      layout == kgpu::wgmmaTransposed(type.getShape(), launch.consumers);
+  int64_t rows = type.getDimSize(isTransposed ? 1 : 0), columns = type.getDimSize(isTransposed ? 0 : 1);
   int64_t parts = std::max<int64_t>(launch.consumers * panelRows / rows, 1), groups = launch.consumers / parts;
   int64_t blocks = rows / (panelRows * groups), ownColumns = columns / parts, panels = ownColumns / panelColumns;
   auto elementAt = [&](int64_t row, int64_t column) {
     return registersOf(op.getValue())[*layout.registerOf(
-        isTurned ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
+        isTransposed ? SmallVector<int64_t>{column, row} : SmallVector<int64_t>{row, column}, 0)];
   };
 
   Value thread = masked(builder, ptx::hidden(builder, place.thread()), kgpu::kWarpgroupThreads - 1),
@@ -52,7 +52,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
   Value line = masked(builder, shifted(builder, lane, llvm::Log2_64(128 / panelBytes)), panelBytes / 16 - 1);
   Value chunk = arith::XOrIOp::create(builder, line, shifted(builder, lane, 4));
   Value laneOffset = sum(builder, times(builder, row, panelBytes), times(builder, chunk, 16));
-  if (isTurned) { // A warp has two of the eight chunks of each row.
+  if (isTransposed) { // A warp has two of the eight chunks of each row.
     Value own =
         sum(builder, times(builder, shifted(builder, thread, 5), 2), masked(builder, shifted(builder, lane, 3), 1));
     laneOffset =
@@ -111,11 +111,11 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
           words.push_back(pairOfNarrowFloats(builder, elementAt(row, column), elementAt(row, column + 1)));
         }
         Value offset =
-            isTurned
+            isTransposed
                 ? sum(builder, laneOffset, constantOf(builder, part * storeColumns * panelBytes))
                 : arith::XOrIOp::create(builder, laneOffset, constantOf(builder, part * storeColumns * 2)).getResult();
         storeMatrices(builder, bytesBehind(builder, bytesBehind(builder, base, offset), buffer * bufferBytes), words,
-                      isTurned);
+                      isTransposed);
       }
       fenceForCopies(builder);
       namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
@@ -123,7 +123,7 @@ LogicalResult Emitter::emitTensorStore(kgpu::TensorStoreOp op) {
         SmallVector<Value> coordinates;
         for (unsigned dim : map.order(view.getUnit())) {
           Value coordinate = arith::IndexCastOp::create(builder, builder.getI32Type(), scalar(op.getOffsets()[dim]));
-          if (isTurned) {
+          if (isTransposed) {
             if (int64_t(dim) == view.getUnit())
               coordinate = sum(builder, sum(builder, coordinate, times(builder, group, panelRows)),
                                constantOf(builder, firstRow));

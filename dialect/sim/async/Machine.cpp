@@ -22,12 +22,6 @@ static const HandlerTable &handlers() {
   return table;
 }
 
-static Value allocOf(Value buffer) {
-  while (Value whole = kgpu::aliasedBuffer(buffer.getDefiningOp()))
-    buffer = whole;
-  return buffer;
-}
-
 Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array<int64_t, 3> block,
                  std::array<int64_t, 3> grid, int64_t count, const AsyncOptions &options, int64_t &steps)
     : kernel(kernel), launch(kgpu::getLaunch(kernel)), arguments(arguments), grid(grid), options(options), steps(steps),
@@ -40,7 +34,7 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     offsets[alloc.getResult()] = offset;
     end = std::max(end, offset + type.getSizeBytes());
   });
-  kernel.walk([&](kgpu::PublishAllOp share) { sharedBuffers.insert(allocOf(share.getBuffer())); });
+  kernel.walk([&](kgpu::PublishAllOp publish) { sharedBuffers.insert(kgpu::rootBuffer(publish.getBuffer())); });
   for (int64_t rank = 0; rank < count; ++rank) {
     Cta &cta = ctas.emplace_back();
     cta.block = {block[0] + rank, block[1], block[2]};
@@ -128,7 +122,7 @@ bool Machine::holds(const Agent &agent, const layout::Layout &layout, ArrayRef<i
 
 bool Machine::isReadByRows(Value operand) const {
   return isa<kgpu::SharedType>(operand.getType()) && !operand.getDefiningOp<kgpu::TransposeBufferOp>() &&
-         sharedBuffers.contains(allocOf(operand));
+         sharedBuffers.contains(kgpu::rootBuffer(operand));
 }
 
 void Machine::keepOwnRows(const Agent &agent, std::vector<double> &operand, ArrayRef<int64_t> shape) const {

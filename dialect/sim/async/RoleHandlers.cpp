@@ -111,34 +111,34 @@ static llvm::Error receive(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-static llvm::Error share(Frame &frame, Operation &op) {
-  auto share = cast<kgpu::PublishAllOp>(op);
+static llvm::Error publishAll(Frame &frame, Operation &op) {
+  auto published = cast<kgpu::PublishAllOp>(op);
   Machine &machine = *self().machine;
-  const Tile &tile = frame.tile(share.getValue());
-  kgpu::SharedType type = share.getBuffer().getType();
+  const Tile &tile = frame.tile(published.getValue());
+  kgpu::SharedType type = published.getBuffer().getType();
   layout::SharedLayout placement = type.getPlacement();
   for (int64_t i = 0; i < tile.size(); ++i)
     if (int64_t row = i / tile.shape[1], column = i % tile.shape[1]; machine.owns(self(), tile.shape, row, column))
-      storeCell(frame.view(share.getBuffer()).data + placement.offset({row, column}), tile.cells[i],
+      storeCell(frame.view(published.getBuffer()).data + placement.offset({row, column}), tile.cells[i],
                 type.getElementType());
-  Ring &ring = ringOf(share.getRing());
-  ring.full[useOf(frame, share.getUse()) % ring.slots()].arrive();
+  Ring &ring = ringOf(published.getRing());
+  ring.full[useOf(frame, published.getUse()) % ring.slots()].arrive();
   return machine.pause(op);
 }
 
-static llvm::Error hand(Frame &frame, Operation &op) {
-  auto hand = cast<kgpu::PublishOp>(op);
-  Ring &ring = ringOf(hand.getRing());
-  int64_t use = useOf(frame, hand.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
+static llvm::Error publish(Frame &frame, Operation &op) {
+  auto published = cast<kgpu::PublishOp>(op);
+  Ring &ring = ringOf(published.getRing());
+  int64_t use = useOf(frame, published.getUse()), slot = use % ring.slots(), parity = (use / ring.slots() & 1) ^ 1;
   if (llvm::Error ended = self().machine->pause(op, "an empty slot for a tile",
                                                 [&ring, slot, parity] { return ring.empty[slot].hasPassed(parity); }))
     return ended;
-  const Tile &tile = frame.tile(hand.getValue());
-  kgpu::SharedType type = hand.getBuffer().getType();
+  const Tile &tile = frame.tile(published.getValue());
+  kgpu::SharedType type = published.getBuffer().getType();
   layout::SharedLayout placement = type.getPlacement();
   SmallVector<int64_t> index(tile.shape.size(), 0);
   for (int64_t i = 0; i < tile.size(); ++i) {
-    storeCell(frame.view(hand.getBuffer()).data + placement.offset(index), tile.cells[i], type.getElementType());
+    storeCell(frame.view(published.getBuffer()).data + placement.offset(index), tile.cells[i], type.getElementType());
     for (size_t d = index.size(); d-- > 0 && ++index[d] == tile.shape[d];)
       index[d] = 0;
   }
@@ -346,8 +346,8 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.acquire"] = acquire;
   table["kgpu.await"] = await<kgpu::AwaitOp>;
   table["kgpu.release"] = release;
-  table["kgpu.publish_all"] = share;
-  table["kgpu.publish"] = hand;
+  table["kgpu.publish_all"] = publishAll;
+  table["kgpu.publish"] = publish;
   table["kgpu.next_tile"] = nextTile;
   table["kgpu.publish_index"] = send;
   table["kgpu.consume_index"] = receive;

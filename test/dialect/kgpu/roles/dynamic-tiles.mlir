@@ -55,25 +55,6 @@ tile.kernel @taken(%count: index)
 
 // -----
 
-// Without the attribute nothing changes.
-// CHECK-LABEL: tile.kernel @dealt
-// CHECK-COUNT-2: scf.for
-// CHECK-NOT: scf.while
-tile.kernel @dealt(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, consumers = 1>} {
-  %id = kgpu.cta_id
-  %ctas = kgpu.cta_count
-  kgpu.roles producer_warp {
-    scf.for %t = %id to %count step %ctas {
-    }
-  } consumers {
-    scf.for %t = %id to %count step %ctas {
-    }
-  }
-  tile.return
-}
-
-// -----
-
 // expected-error@+1 {{takes tiles from a counter, but has no loop of its own over the tiles of an output in each role}}
 tile.kernel @none(%count: index) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 256, dynamic, consumers = 1>} {
   %id = kgpu.cta_id
