@@ -28,7 +28,7 @@ Operand Elaborator::floatFunction(Kind nodeKind, CallSite &site) {
   if (rounds && !isFloat(value.type->element))
     return value;
   DType element = isFloat(value.type->element) ? value.type->element : defaultFloat();
-  if (bitsOf(element) == 8)
+  if (isFloatForStorage(element))
     return notSupported(site.range(), "arithmetic on 8-bit floats",
                         "convert to a wider float with `.cast[...]()` first");
   Node *node = numberAs(value, element);
@@ -201,20 +201,6 @@ Operand Elaborator::castTo(const Operand &value, DType element, SourceRange rang
   if (value.type->element == element)
     return value;
   return result(Kind::Cast, types.withElement(value.type, element), range, {value.node});
-}
-
-/// Returns the largest finite value of a float type whose casts may overflow.
-static std::optional<double> largestNarrowFloat(DType element) {
-  switch (element) {
-  case DType::Float16:
-    return 65504.0;
-  case DType::Float8_e4m3fn:
-    return 448.0;
-  case DType::Float8_e5m2:
-    return 57344.0;
-  default:
-    return std::nullopt;
-  }
 }
 
 Operand Elaborator::tileCast(CallSite &site) {

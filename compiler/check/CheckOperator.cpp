@@ -43,8 +43,6 @@ bool isBitwise(ast::BinaryOp op) {
          op == ast::BinaryOp::ShiftLeft || op == ast::BinaryOp::ShiftRight;
 }
 
-bool isFloat8(DType type) { return type == DType::Float8_e4m3fn || type == DType::Float8_e5m2; }
-
 } // namespace
 
 Operand Elaborator::checkUnary(const ast::UnaryExpr &expr) {
@@ -70,7 +68,7 @@ Operand Elaborator::checkUnary(const ast::UnaryExpr &expr) {
       return operand;
     break;
   case ast::UnaryOp::Minus:
-    if (isNumber && type->element != DType::Bool && !isFloat8(type->element))
+    if (isNumber && type->element != DType::Bool && !isFloatForStorage(type->element))
       return result(Kind::Negate, type, expr.range, {operand.node});
     break;
   case ast::UnaryOp::Invert:
@@ -166,7 +164,7 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
                                : "Bool is no number; use `&`, `|`, `^`, or `.cast[...]()`");
     return error(range);
   }
-  if (isFloat8(element))
+  if (isFloatForStorage(element))
     return notSupported(range, "arithmetic on 8-bit floats", "convert to a wider float with `.cast[...]()` first");
   return result(kindOf(op), a->type, range, {a, b});
 }

@@ -39,10 +39,10 @@ Operand Elaborator::reduction(Kind nodeKind, CallSite &site) {
   bool isArg = nodeKind == Kind::ArgMax || nodeKind == Kind::ArgMin;
   Node *value = site.base.node;
   bool isBool = type->element == DType::Bool;
-  bool isFloat8 = isFloat(type->element) && bitsOf(type->element) == 8;
+  bool isStored = isFloatForStorage(type->element);
   if (nodeKind == Kind::ReduceSum && isBool) { // counts the true elements
     value = emit(Kind::Cast, types.tile(DType::Int, type->shape), site.range(), {value});
-  } else if (isLogical != isBool || isFloat8) {
+  } else if (isLogical != isBool || isStored) {
     diags.report(diag::OperandUnfit, site.range(), site.name, type->str());
     return error(site.range());
   }

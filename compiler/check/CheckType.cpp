@@ -40,8 +40,8 @@ static std::string typeMeantBy(const std::string &name) {
     return std::string(typeNameOf(*dtype));
   std::vector<std::string> known = {"Tensor", "Tile",     "Scalar",   "String", "DType",
                                     "List",   "Function", "Optional", "Tuple"};
-#define DTYPE(enumerator, typeName, valueName, bits, cls) known.push_back(typeName);
-#include "compiler/comptime/DType.def"
+  for (std::string &type : dtypeTypeNames())
+    known.push_back(std::move(type));
   return nearestName(name, known);
 }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/DType.h"
 
-#include <array>
+#include <cmath>
+#include <iterator>
 
 namespace kpkg::compiler {
 namespace {
@@ -11,11 +12,15 @@ struct Row {
   std::string_view typeName, valueName;
   unsigned bits;
   DTypeClass cls;
+  int exponentBits, mantissaBits;
+  bool hasInfinity;
 };
 
 constexpr Row rows[] = {
-#define DTYPE(enumerator, typeName, valueName, bits, cls) {typeName, valueName, bits, DTypeClass::cls},
-#include "compiler/comptime/DType.def"
+    {"Int", "", 64, DTypeClass::Signed, 0, 0, false},
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, ...)                      \
+  {#Type, #name, bits, DTypeClass::kind, exponent, mantissa, infinity != 0},
+#include "runtime/include/kpkg/dtypes.def"
 };
 
 const Row &row(DType type) { return rows[static_cast<size_t>(type)]; }
@@ -39,6 +44,23 @@ std::optional<DType> dtypeOfValueName(std::string_view name) {
     if (!rows[i].valueName.empty() && rows[i].valueName == name)
       return static_cast<DType>(i);
   return std::nullopt;
+}
+
+std::vector<std::string> dtypeTypeNames() {
+  std::vector<std::string> names;
+  for (const Row &row : rows)
+    names.emplace_back(row.typeName);
+  return names;
+}
+
+std::optional<double> largestNarrowFloat(DType type) {
+  const Row &format = row(type);
+  constexpr int exponentBitsOfFloat32 = 8;
+  if (format.cls != DTypeClass::Float || format.exponentBits >= exponentBitsOfFloat32)
+    return std::nullopt;
+  // Without infinities, finite values use the topmost exponent too, with all mantissas but the last one.
+  int exponent = (1 << (format.exponentBits - 1)) - (format.hasInfinity ? 1 : 0);
+  return std::ldexp(2 - std::ldexp(1, (format.hasInfinity ? 0 : 1) - format.mantissaBits), exponent);
 }
 
 } // namespace kpkg::compiler

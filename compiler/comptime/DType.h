@@ -3,19 +3,23 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kpkg::compiler {
 
 /// One kind of scalar. `Int` (64-bit, used for sizes and indices) is distinct from `Int64` (an element type).
 enum class DType : uint8_t {
-#define DTYPE(enumerator, typeName, valueName, bits, cls) enumerator,
-#include "compiler/comptime/DType.def"
+  Int, ///< has no row in the table of dtypes: its dtype value is `int64`
+#define KPKG_DTYPE_ROW(constant, Type, ...) Type,
+#include "runtime/include/kpkg/dtypes.def"
 };
 
 enum class DTypeClass : uint8_t { Bool, Signed, Unsigned, Float };
 
 DTypeClass classOf(DType type);
+/// Returns the bits of an element in memory.
 unsigned bitsOf(DType type);
 /// Returns the type's name in source: `Float32`.
 std::string_view typeNameOf(DType type);
@@ -23,8 +27,14 @@ std::string_view typeNameOf(DType type);
 std::string_view valueNameOf(DType type);
 std::optional<DType> dtypeOfTypeName(std::string_view name);
 std::optional<DType> dtypeOfValueName(std::string_view name);
+/// Returns the names of all types, `Int` first.
+std::vector<std::string> dtypeTypeNames();
+/// Returns the largest finite value of a float type that cannot hold all of float32; nothing for other types.
+std::optional<double> largestNarrowFloat(DType type);
 
 inline bool isFloat(DType type) { return classOf(type) == DTypeClass::Float; }
+/// Returns whether kernels only convert values of this float type, without arithmetic.
+inline bool isFloatForStorage(DType type) { return isFloat(type) && bitsOf(type) <= 8; }
 inline bool isInteger(DType type) {
   return classOf(type) == DTypeClass::Signed || classOf(type) == DTypeClass::Unsigned;
 }

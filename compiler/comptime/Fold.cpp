@@ -266,8 +266,8 @@ std::optional<Value> builtinConstant(const std::string &name) {
 const std::vector<std::string> &builtinConstantNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all = {"inf", "nan"};
-#define DTYPE(enumerator, typeName, valueName, bits, class) all.push_back(valueName);
-#include "compiler/comptime/DType.def"
+#define KPKG_DTYPE_ROW(constant, Type, name, ...) all.push_back(#name);
+#include "runtime/include/kpkg/dtypes.def"
     return all;
   }();
   return names;

@@ -36,9 +36,17 @@ mlir::Type deviceElement(OpBuilder &builder, DType dtype) {
     return Float8E4M3FNType::get(builder.getContext());
   case DType::Float8_e5m2:
     return Float8E5M2Type::get(builder.getContext());
-  default:
+  case DType::Int8:
+  case DType::Int16:
+  case DType::Int32:
+  case DType::Int64:
+  case DType::UInt8:
+  case DType::UInt16:
+  case DType::UInt32:
+  case DType::UInt64:
     return builder.getIntegerType(bitsOf(dtype));
   }
+  llvm_unreachable("a dtype of the table without a case");
 }
 
 mlir::Type deviceType(OpBuilder &builder, const Type *type) {

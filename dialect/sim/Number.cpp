@@ -1,6 +1,7 @@
 // Implements rounding and the memory representation of every element type.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Number.h"
+#include "dialect/tile/ir/ElementBytes.h"
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -28,14 +29,10 @@ struct NarrowFormat {
 };
 
 NarrowFormat formatOf(Type type) {
-  if (type.isF16())
-    return {5, 10, true};
-  if (type.isBF16())
-    return {8, 7, true};
-  if (isa<Float8E5M2Type>(type))
-    return {5, 2, true};
-  assert(isa<Float8E4M3FNType>(type) && "not a narrow float type");
-  return {4, 3, false};
+  const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
+  int mantissaBits = int(llvm::APFloat::semanticsPrecision(semantics)) - 1; // without the hidden bit
+  int bits = int(type.getIntOrFloatBitWidth());
+  return {bits - 1 - mantissaBits, mantissaBits, llvm::APFloat::semanticsHasInf(semantics)};
 }
 
 double roundNarrow(double value, NarrowFormat format) {
@@ -83,9 +80,7 @@ double decodeNarrow(uint32_t bits, NarrowFormat format) {
 
 unsigned kpkg::sim::integerWidth(Type type) { return type.isIndex() ? 64 : type.getIntOrFloatBitWidth(); }
 
-int64_t kpkg::sim::storageSize(Type type) {
-  return type.isIndex() ? 8 : std::max<int64_t>(1, type.getIntOrFloatBitWidth() / 8);
-}
+int64_t kpkg::sim::storageSize(Type type) { return tile::elementBytes(type); }
 
 double kpkg::sim::roundTo(double value, Type type) {
   if (type.isF64())

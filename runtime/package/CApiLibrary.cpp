@@ -46,9 +46,14 @@ const char *kpkg_dtype_name(int32_t dtype) {
   return dtype >= 0 && dtype < KPKG_DTYPE_COUNT ? plan::dtypeName(plan::DType(dtype)).data() : nullptr;
 }
 int32_t kpkg_dtype_from_name(const char *name) { return name ? int32_t(plan::dtypeFromName(name)) : KPKG_NO_DTYPE; }
-size_t kpkg_dtype_size(int32_t dtype) {
-  return dtype > 0 && dtype < KPKG_DTYPE_COUNT ? size_t(plan::dtypeBytes(plan::DType(dtype))) : 0;
+int32_t kpkg_dtype_bits(int32_t dtype) { return dtypeBits(DType(dtype)); }
+int64_t kpkg_dtype_bytes(int32_t dtype, int64_t count) {
+  int64_t bits = dtypeBits(DType(dtype));
+  // Beyond, products in dtypeBytes overflow.
+  int64_t most = bits >= 8 ? INT64_MAX / (bits / 8) : bits > 0 ? (INT64_MAX - 7) / bits : INT64_MAX;
+  return count >= 0 && count <= most ? dtypeBytes(DType(dtype), count) : -1;
 }
+size_t kpkg_dtype_size(int32_t dtype) { return size_t(dtypeBytes(DType(dtype))); }
 
 const char *kpkg_cpu_target(size_t index) {
   auto targets = hostDevice().targets();

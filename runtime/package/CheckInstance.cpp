@@ -45,7 +45,7 @@ ParamValue resolveParam(const manifest::Value &value, const KernelParam &declare
     param.integer = *flag;
   else if (param.kind == ParamValue::Kind::Float && (integer || real))
     param.real = real ? *real : double(*integer);
-  else if (param.kind == ParamValue::Kind::DType && text && plan::dtypeFromName(*text) != plan::DType::none)
+  else if (param.kind == ParamValue::Kind::DType && text && plan::dtypeFromName(*text) != plan::DType::None)
     param.integer = int64_t(plan::dtypeFromName(*text));
   else if (param.kind == ParamValue::Kind::String && text)
     param.text = *text;
@@ -95,7 +95,7 @@ void checkWindow(const manifest::Window &window, size_t extents, const Subject &
     for (int32_t arg : *list) {
       if (size_t(arg) >= subject.kernel.args.size())
         subject.refuse("has a window that names no argument");
-      if (isView(subject.kernel.args[size_t(arg)]) || subject.instance.dtypes[size_t(arg)] != plan::DType::int64)
+      if (isView(subject.kernel.args[size_t(arg)]) || subject.instance.dtypes[size_t(arg)] != plan::DType::Int64)
         subject.refuse(std::string("has a window with an argument in `") + key + "` that is no Int");
     }
   }
@@ -115,7 +115,7 @@ void checkTensorMap(const TensorMap &map, const Subject &subject) {
   if (!view || view->rank < 1 || view->rank > maxTensorMapRank)
     subject.refuse("names an argument that is no view of 1 to 5 dimensions");
   plan::DType dtype = subject.instance.dtypes[size_t(map.arg)];
-  if (dtype == plan::DType::none || dtype == plan::DType::bool_)
+  if (dtype == plan::DType::None || dtype == plan::DType::Bool)
     subject.refuse("names an argument of a dtype that has no tensor maps");
   int64_t bytes = plan::dtypeBytes(dtype);
   if (map.unit >= view->rank)
@@ -155,12 +155,12 @@ void resolveDTypes(Instance &instance, const Subject &subject) {
     auto [dtype, param] = kernel.argumentTypes[i];
     if (param >= 0)
       dtype = plan::DType(instance.params[size_t(param)].integer);
-    if (!names.empty() && dtype == plan::DType::none) {
+    if (!names.empty() && dtype == plan::DType::None) {
       dtype = plan::dtypeFromName(names[i]);
-      if (dtype == plan::DType::none)
+      if (dtype == plan::DType::None)
         subject.refuse("has the unknown dtype '" + names[i] + "'");
     }
-    if (!isView(kernel.args[i]) && dtype == plan::DType::none)
+    if (!isView(kernel.args[i]) && dtype == plan::DType::None)
       subject.refuse("does not say the dtype of scalar '" + kernel.args[i].name + "'");
     instance.dtypes.push_back(dtype);
   }

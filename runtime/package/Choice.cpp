@@ -111,7 +111,7 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
     return "stride 1 in dimension " + std::to_string(fact.unit) + ", found " +
            std::to_string(view.strides[size_t(fact.unit)]);
   if (fact.align > 1) {
-    int64_t offset = view.offset * plan::dtypeBytes(view.dtype), base = alignments[size_t(view.buffer)];
+    int64_t offset = plan::dtypeBytes(view.dtype, view.offset), base = alignments[size_t(view.buffer)];
     int64_t alignment = offset == 0 ? base : std::min(base, offset & -offset);
     if (alignment < fact.align)
       return "an address that is a multiple of " + std::to_string(fact.align) + " bytes, found one of " +
@@ -230,7 +230,7 @@ static std::optional<Error> checkArguments(const Kernel &kernel, const Instance 
     if (given.view.rank != expected.rank)
       return refuse(expected.name, "'" + expected.name + "' has rank " + std::to_string(given.view.rank) +
                                        ", expected " + std::to_string(expected.rank));
-    if (dtype != plan::DType::none && given.view.dtype != dtype)
+    if (dtype != plan::DType::None && given.view.dtype != dtype)
       return refuse(expected.name, "'" + expected.name + "' is " + std::string(plan::dtypeName(given.view.dtype)) +
                                        ", expected " + std::string(plan::dtypeName(dtype)));
   }

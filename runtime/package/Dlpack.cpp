@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Dlpack.h"
 
+#include <kpkg/dtype.hpp>
+
 #include <memory>
 #include <vector>
 
@@ -42,11 +44,11 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 
-/// Indexed by kpkg_dtype.
-constexpr DLDataType dataTypes[KPKG_DTYPE_COUNT] = {
-    {0, 0, 0},  {6, 8, 1},  {0, 8, 1},  {0, 16, 1}, {0, 32, 1}, {0, 64, 1}, {1, 8, 1},  {1, 16, 1},
-    {1, 32, 1}, {1, 64, 1}, {2, 16, 1}, {4, 16, 1}, {2, 32, 1}, {2, 64, 1}, {10, 8, 1}, {12, 8, 1},
-};
+/// Returns DLPack's type of a dtype.
+DLDataType dataType(int32_t dtype) {
+  const DTypeRecord &record = dtypeRecord(DType(dtype));
+  return {record.dlpackCode, uint8_t(record.bits), 1};
+}
 
 /// A managed tensor, and the data to which its pointers refer.
 template <typename Managed> struct Export {
@@ -80,8 +82,8 @@ Result<kpkg_tensor> fromDlpack(const void *dlTensor) {
   tensor.rank = source.ndim;
   tensor.device = {source.device.type, source.device.id};
   for (int32_t dtype = 1; dtype < KPKG_DTYPE_COUNT; ++dtype)
-    if (dataTypes[dtype].code == source.dtype.code && dataTypes[dtype].bits == source.dtype.bits &&
-        source.dtype.lanes == 1)
+    if (DLDataType type = dataType(dtype);
+        type.code == source.dtype.code && type.bits == source.dtype.bits && type.lanes == source.dtype.lanes)
       tensor.dtype = dtype;
   return tensor;
 }
@@ -100,7 +102,7 @@ static void *exportTensor(const kpkg_tensor &tensor, void *owner, void (*release
   managed.tensor = {tensor.data,
                     {tensor.device.type, tensor.device.index},
                     tensor.rank,
-                    dataTypes[tensor.dtype],
+                    dataType(tensor.dtype),
                     exported->shape.data(),
                     exported->strides.data(),
                     0};

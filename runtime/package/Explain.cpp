@@ -151,7 +151,7 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
   for (const plan::Step &step : resolution.steps) {
     if (const auto *copy = std::get_if<plan::CopyStep>(&step)) {
       ++copies;
-      copiedBytes += uint64_t(copy->source.numel() * plan::dtypeBytes(copy->source.dtype));
+      copiedBytes += uint64_t(plan::dtypeBytes(copy->source.dtype, copy->source.numel()));
       continue;
     }
     launches.push_back(explainLaunch(std::get<plan::LaunchStep>(step), op, **device, alignments, frame));

@@ -107,7 +107,7 @@ struct Relaid {
         return error.status == status ? error : Error{status, "the allocator of the caller failed", {}, {}, {}};
       }
       result.index = allocations++;
-      result.data = static_cast<std::byte *>(data) + result.offset * plan::dtypeBytes(plan::DType(result.dtype));
+      result.data = static_cast<std::byte *>(data) + plan::dtypeBytes(plan::DType(result.dtype), result.offset);
       tensors[i] = {result.data, result.shape, result.strides, result.rank, result.dtype, result.device};
       outputs[i] = &tensors[i];
     }

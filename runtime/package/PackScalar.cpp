@@ -37,33 +37,31 @@ static uint64_t toSmallFloat(double value, int exponentBits, int mantissaBits, b
 }
 
 int64_t packScalar(double value, DType dtype) {
-  switch (dtype) {
-  case DType::float64:
-    return std::bit_cast<int64_t>(value);
-  case DType::float32:
-    return int64_t(std::bit_cast<uint32_t>(float(value)));
-  case DType::float16:
-    return int64_t(toSmallFloat(value, 5, 10, true));
-  case DType::bfloat16:
-    return int64_t(toSmallFloat(value, 8, 7, true));
-  case DType::float8_e4m3fn:
-    return int64_t(toSmallFloat(value, 4, 3, false));
-  case DType::float8_e5m2:
-    return int64_t(toSmallFloat(value, 5, 2, true));
-  case DType::bool_:
+  const DTypeRecord &record = dtypeRecord(dtype);
+  switch (record.kind) {
+  case DTypeKind::Float:
+    if (record.bits == 64)
+      return std::bit_cast<int64_t>(value);
+    if (record.bits == 32)
+      return int64_t(std::bit_cast<uint32_t>(float(value)));
+    return int64_t(toSmallFloat(value, record.exponentBits, record.mantissaBits, record.hasInfinity));
+  case DTypeKind::Bool:
     return value != 0;
-  default:
-    // Out-of-range values are meaningless for an integer, but must not cause undefined behaviour.
-    if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
-      return std::numeric_limits<int64_t>::min();
-    return int64_t(value);
+  case DTypeKind::None:
+  case DTypeKind::Signed:
+  case DTypeKind::Unsigned:
+    break;
   }
+  // Out-of-range values are meaningless for an integer, but must not cause undefined behaviour.
+  if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
+    return std::numeric_limits<int64_t>::min();
+  return int64_t(value);
 }
 
 int64_t packScalar(int64_t value, DType dtype) {
   if (plan::dtypeIsFloat(dtype))
     return packScalar(double(value), dtype);
-  return dtype == DType::bool_ ? value != 0 : value;
+  return dtype == DType::Bool ? value != 0 : value;
 }
 
 } // namespace kpkg::package

@@ -15,14 +15,14 @@ using plan::LaunchArg;
 using plan::LaunchStep;
 using plan::View;
 
-static int64_t bytesOf(const View &view) { return view.numel() * plan::dtypeBytes(view.dtype); }
+static int64_t bytesOf(const View &view) { return plan::dtypeBytes(view.dtype, view.numel()); }
 
 static void packView(PlannedCall &planned, const View &view, const KernelArgument &argument) {
   size_t first = planned.words.size();
   planned.words.resize(first + wordsOf(argument));
   if (view.buffer < 0)
     return; // absent: all words 0
-  planned.pointers.push_back({first, view.buffer, view.offset * plan::dtypeBytes(view.dtype)});
+  planned.pointers.push_back({first, view.buffer, plan::dtypeBytes(view.dtype, view.offset)});
   for (int32_t d = 0; d < view.rank; ++d) {
     planned.words[first + 1 + size_t(d)] = view.shape[size_t(d)];
     planned.words[first + 1 + size_t(view.rank + d)] = view.strides[size_t(d)];
@@ -57,13 +57,13 @@ static void packArguments(PlannedCall &planned, const LaunchStep &step, const Ke
 /// Returns the shape of a tensor map. The choice has ensured that the device accepts the view.
 static device::TensorMapShape mapShape(const TensorMap &map, const View &view, const LaunchStep &step) {
   device::TensorMapShape shape;
-  int64_t bytes = plan::dtypeBytes(view.dtype);
   shape.dtype = int32_t(view.dtype);
   shape.swizzle = map.swizzle;
   auto append = [&](int32_t d) {
     shape.extents[shape.rank] = uint64_t(view.shape[size_t(d)]);
     // The stride of a single coordinate is never used, but the driver checks it.
-    shape.strides[shape.rank] = view.shape[size_t(d)] > 1 ? uint64_t(view.strides[size_t(d)] * bytes) : 16;
+    shape.strides[shape.rank] =
+        view.shape[size_t(d)] > 1 ? uint64_t(plan::dtypeBytes(view.dtype, view.strides[size_t(d)])) : 16;
     shape.box[shape.rank++] = map.box[size_t(d)];
   };
   append(map.unit);
@@ -211,20 +211,20 @@ std::vector<PlannedResult> describeResults(const plan::Resolution &resolution, k
     // If the view is the whole buffer, the buffer is allocated with the view's shape.
     planned.buffer = view.buffer;
     planned.bytes = buffer.bytes;
-    int64_t elementBytes = plan::dtypeBytes(view.dtype), span = view.numel() ? 1 : 0;
+    int64_t span = view.numel() ? 1 : 0;
     bool forwards = view.offset == 0;
     for (int32_t d = 0; d < view.rank; ++d) {
       forwards &= view.strides[size_t(d)] > 0 || view.shape[size_t(d)] <= 1;
       span += span ? (view.shape[size_t(d)] - 1) * view.strides[size_t(d)] : 0;
     }
-    result.whole = forwards && span * elementBytes == buffer.bytes;
+    result.whole = forwards && plan::dtypeBytes(view.dtype, span) == buffer.bytes;
     if (result.whole) {
       planned.rank = view.rank;
       planned.shape = view.shape;
       planned.strides = view.strides;
     } else {
       planned.rank = 1;
-      planned.shape[0] = buffer.bytes / elementBytes;
+      planned.shape[0] = buffer.bytes * 8 / plan::dtypeBits(view.dtype);
       planned.strides[0] = 1;
     }
     results.push_back(planned);

@@ -45,7 +45,7 @@ static manifest::Value readDefault(const std::string &text, const std::string &w
   if (!value.is_discarded())
     return manifest::read<manifest::OpArgument>({{"name", ""}, {"type", ""}, {"default", value}}, {})
         .defaultRecord.value();
-  if (plan::dtypeFromName(text) == plan::DType::none)
+  if (plan::dtypeFromName(text) == plan::DType::None)
     throw Refusal{where + " has the default '" + text + "', which is no value"};
   return text;
 }

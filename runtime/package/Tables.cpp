@@ -88,8 +88,8 @@ Kernel resolveKernel(manifest::Kernel record, size_t index) {
       if (kernel.params[size_t(type.param)].kind != ParamValue::Kind::DType)
         refuse("args", i, "has parameter '" + arg.dtype + "' as dtype, which is none");
     } else if (!arg.dtype.empty()) {
-      type.fixed = arg.dtype == "index" ? plan::DType::int64 : plan::dtypeFromName(arg.dtype);
-      if (type.fixed == plan::DType::none)
+      type.fixed = arg.dtype == "index" ? plan::DType::Int64 : plan::dtypeFromName(arg.dtype);
+      if (type.fixed == plan::DType::None)
         refuse("args", i, "has the unknown dtype '" + arg.dtype + "'");
     }
   }
@@ -140,7 +140,7 @@ void resolveDefault(OpArgument &argument) {
     value.as.real = real ? *real : double(*integer);
   else if (argument.kind == KPKG_BOOLEAN && flag)
     value.as.integer = *flag;
-  else if (argument.kind == KPKG_DTYPE && text && plan::dtypeFromName(*text) != plan::DType::none)
+  else if (argument.kind == KPKG_DTYPE && text && plan::dtypeFromName(*text) != plan::DType::None)
     value.as.integer = int64_t(plan::dtypeFromName(*text));
   else if (argument.kind == KPKG_INT_LIST && list) {
     argument.list = *list;

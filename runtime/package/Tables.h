@@ -59,7 +59,7 @@ struct Kernel : manifest::Kernel {
   /// The dtype of an argument: a fixed one, else `none` if it is the value of parameter `param`, or differs between
   /// instances.
   struct ArgumentType {
-    plan::DType fixed = plan::DType::none;
+    plan::DType fixed = plan::DType::None;
     int32_t param = -1;
   };
   std::vector<ArgumentType> argumentTypes;

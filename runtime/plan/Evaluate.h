@@ -27,7 +27,7 @@ inline constexpr int64_t hostProcessors = 16;
 
 /// The metadata of a tensor that plans may use. Shape and strides belong to the caller.
 struct TensorMeta {
-  DType dtype = DType::none;
+  DType dtype = DType::None;
   int32_t rank = 0;
   const int64_t *shape = nullptr;
   /// In elements; null means dense with the last dimension contiguous.
@@ -53,7 +53,7 @@ using CallSignature = std::span<const Argument>;
 struct View {
   /// Index in Resolution::buffers, or -1 for an absent tensor.
   int32_t buffer = -1;
-  DType dtype = DType::none;
+  DType dtype = DType::None;
   int32_t rank = 0;
   /// In elements, from the buffer's first byte; for an argument's buffer, from the element with all indices 0.
   int64_t offset = 0;

@@ -30,7 +30,7 @@ bool Memory::failLimit(std::string text) {
 }
 
 bool viewOfArgument(const TensorMeta &meta, View &view, std::string &why) {
-  if (dtypeBytes(meta.dtype) == 0) {
+  if (dtypeBits(meta.dtype) == 0) {
     why = "it has no dtype";
     return false;
   }
@@ -94,7 +94,7 @@ bool Memory::allocate(std::span<const int64_t> shape, DType dtype, TensorId &id)
   if (shape.size() > maxRank || !checkedCount(shape, count))
     return fail(
         fmt::format("empty: shape {} is negative, too large or of rank above {}", describeShape(shape), maxRank));
-  if (dtype == DType::none)
+  if (dtype == DType::None)
     return fail("empty: no dtype");
   BufferState buffer;
   buffer.isMut = true;
@@ -165,7 +165,7 @@ View Memory::emitted(const View &view) {
   BufferState &buffer = bufferOf(view);
   if (buffer.emitted < 0) {
     buffer.emitted = static_cast<int32_t>(resolution.buffers.size());
-    int64_t bytes = buffer.kind == Buffer::Kind::Argument ? 0 : buffer.whole.numel() * dtypeBytes(buffer.dtype);
+    int64_t bytes = buffer.kind == Buffer::Kind::Argument ? 0 : dtypeBytes(buffer.dtype, buffer.whole.numel());
     resolution.buffers.push_back({buffer.kind, buffer.argument, bytes, 0});
   }
   View result = view;

@@ -53,7 +53,7 @@ private:
     std::string_view name;
     bool isMut = false;
     bool isOutput = false;
-    DType dtype = DType::none;
+    DType dtype = DType::None;
     int64_t least = 0, greatest = -1; ///< existing element offsets
     View whole;                       ///< all of it; for an argument its own view
     uint32_t version = 0;             ///< number of writes; 0: contents undefined

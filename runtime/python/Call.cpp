@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
 
+#include <kpkg/dtype.hpp>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
@@ -25,55 +26,18 @@ nb::handle kernelError, captureError, deviceError, packageError;
 }
 
 int32_t dtypeOf(const nb::dlpack::dtype &type) {
-  if (type.lanes != 1)
-    return KPKG_NO_DTYPE;
-  switch (nb::dlpack::dtype_code(type.code)) {
-  case nb::dlpack::dtype_code::Bool:
-    return KPKG_BOOL;
-  case nb::dlpack::dtype_code::Int:
-    return type.bits == 8    ? KPKG_INT8
-           : type.bits == 16 ? KPKG_INT16
-           : type.bits == 32 ? KPKG_INT32
-           : type.bits == 64 ? KPKG_INT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::UInt:
-    return type.bits == 8    ? KPKG_UINT8
-           : type.bits == 16 ? KPKG_UINT16
-           : type.bits == 32 ? KPKG_UINT32
-           : type.bits == 64 ? KPKG_UINT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::Float:
-    return type.bits == 16   ? KPKG_FLOAT16
-           : type.bits == 32 ? KPKG_FLOAT32
-           : type.bits == 64 ? KPKG_FLOAT64
-                             : KPKG_NO_DTYPE;
-  case nb::dlpack::dtype_code::Bfloat:
-    return type.bits == 16 ? KPKG_BFLOAT16 : KPKG_NO_DTYPE;
-  default:
-    return KPKG_NO_DTYPE;
-  }
+  for (const DTypeRecord &record : dtypeRecords)
+    if (type.lanes == 1 && record.bits != 0 && record.dlpackCode == type.code && record.bits == type.bits)
+      return int32_t(record.dtype);
+  return KPKG_NO_DTYPE;
 }
 
 /// Returns DLPack's type of a dtype. A dtype that NumPy lacks becomes an unsigned integer of its width, and Python
 /// restores its name.
 nb::dlpack::dtype arrayType(int32_t dtype) {
-  using nb::dlpack::dtype_code;
-  uint8_t bits = uint8_t(kpkg_dtype_size(dtype) * 8);
-  switch (dtype) {
-  case KPKG_BOOL:
-    return {uint8_t(dtype_code::Bool), bits, 1};
-  case KPKG_INT8:
-  case KPKG_INT16:
-  case KPKG_INT32:
-  case KPKG_INT64:
-    return {uint8_t(dtype_code::Int), bits, 1};
-  case KPKG_FLOAT16:
-  case KPKG_FLOAT32:
-  case KPKG_FLOAT64:
-    return {uint8_t(dtype_code::Float), bits, 1};
-  default:
-    return {uint8_t(dtype_code::UInt), bits, 1};
-  }
+  const DTypeRecord &record = dtypeRecord(DType(dtype));
+  uint8_t carrier = uint8_t(nb::dlpack::dtype_code::UInt);
+  return {record.isInNumpy ? record.dlpackCode : carrier, uint8_t(record.bits), 1};
 }
 
 /// The C call, and all memory that its pointers refer to.

@@ -4,6 +4,7 @@
 #include "runtime/python/Precision.h"
 #include "runtime/python/Unrecorded.h"
 
+#include <kpkg/dtype.hpp>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -154,6 +155,14 @@ void setLog(nb::object receiver) {
   kpkg_set_log(forwardLog, nullptr);
 }
 
+/// (name, bits of an element, whether NumPy has it without ml_dtypes) of each dtype, at the index of its number.
+nb::list dtypes() {
+  nb::list all;
+  for (const kpkg::DTypeRecord &record : kpkg::dtypeRecords)
+    all.append(nb::make_tuple(nb::str(record.name.data()), record.bits, record.isInNumpy));
+  return all;
+}
+
 /// (status name, message, op, instance, argument) of this thread's last failure.
 nb::tuple lastError() {
   kpkg_error error = {};
@@ -214,6 +223,7 @@ NB_MODULE(_native, module) {
       .def_prop_ro("registry_address", &Library::registryAddress);
 
   module.def("version", kpkg_version);
+  module.def("dtypes", dtypes);
   module.def("cpu_threads", kpkg_cpu_threads);
   module.def("set_cpu_threads", [](int32_t count) { check(kpkg_set_cpu_threads(count)); }, nb::arg("count"));
   module.def("cpu_targets", [] {

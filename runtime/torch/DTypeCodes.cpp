@@ -18,21 +18,12 @@ struct Codes {
 
   Codes() {
     toTorch.fill(-1);
-    add(KPKG_BOOL, aoti_torch_dtype_bool());
-    add(KPKG_INT8, aoti_torch_dtype_int8());
-    add(KPKG_INT16, aoti_torch_dtype_int16());
-    add(KPKG_INT32, aoti_torch_dtype_int32());
-    add(KPKG_INT64, aoti_torch_dtype_int64());
-    add(KPKG_UINT8, aoti_torch_dtype_uint8());
-    add(KPKG_UINT16, aoti_torch_dtype_uint16());
-    add(KPKG_UINT32, aoti_torch_dtype_uint32());
-    add(KPKG_UINT64, aoti_torch_dtype_uint64());
-    add(KPKG_FLOAT16, aoti_torch_dtype_float16());
-    add(KPKG_BFLOAT16, aoti_torch_dtype_bfloat16());
-    add(KPKG_FLOAT32, aoti_torch_dtype_float32());
-    add(KPKG_FLOAT64, aoti_torch_dtype_float64());
-    add(KPKG_FLOAT8_E4M3FN, aoti_torch_dtype_float8_e4m3fn());
-    add(KPKG_FLOAT8_E5M2, aoti_torch_dtype_float8_e5m2());
+#define KPKG_CODE_IF_0(name) -1
+#define KPKG_CODE_IF_1(name) aoti_torch_dtype_##name()
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, numpy, torch,     \
+                       stable)                                                                                         \
+  add(KPKG_##constant, KPKG_CODE_IF_##stable(name));
+#include <kpkg/dtypes.def>
   }
 
   void add(int32_t dtype, int32_t code) {

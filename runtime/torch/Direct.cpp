@@ -35,33 +35,22 @@ namespace {
 
 constexpr size_t mostArguments = 32, mostResults = 8, mostListEntries = 32;
 
-constexpr std::array<std::pair<at::ScalarType, int32_t>, 15> dtypes = {{
-    {at::kFloat, KPKG_FLOAT32},
-    {at::kBFloat16, KPKG_BFLOAT16},
-    {at::kHalf, KPKG_FLOAT16},
-    {at::kDouble, KPKG_FLOAT64},
-    {at::kBool, KPKG_BOOL},
-    {at::kChar, KPKG_INT8},
-    {at::kShort, KPKG_INT16},
-    {at::kInt, KPKG_INT32},
-    {at::kLong, KPKG_INT64},
-    {at::kByte, KPKG_UINT8},
-    {at::kUInt16, KPKG_UINT16},
-    {at::kUInt32, KPKG_UINT32},
-    {at::kUInt64, KPKG_UINT64},
-    {at::kFloat8_e4m3fn, KPKG_FLOAT8_E4M3FN},
-    {at::kFloat8_e5m2, KPKG_FLOAT8_E5M2},
-}};
+/// PyTorch's types by number of the dtype.
+constexpr at::ScalarType scalarTypes[] = {
+    at::ScalarType::Undefined,
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, numpy, torch,     \
+                       stable)                                                                                         \
+  at::ScalarType::torch,
+#include <kpkg/dtypes.def>
+};
 
 int32_t dtypeOf(at::ScalarType type) {
-  auto found = std::find_if(dtypes.begin(), dtypes.end(), [=](auto &pair) { return pair.first == type; });
-  return found == dtypes.end() ? int32_t(KPKG_NO_DTYPE) : found->second;
+  auto found = std::find(std::begin(scalarTypes), std::end(scalarTypes), type);
+  return found == std::end(scalarTypes) || type == at::ScalarType::Undefined ? int32_t(KPKG_NO_DTYPE)
+                                                                             : int32_t(found - scalarTypes);
 }
 
-at::ScalarType typeOf(int32_t dtype) {
-  auto found = std::find_if(dtypes.begin(), dtypes.end(), [=](auto &pair) { return pair.second == dtype; });
-  return found == dtypes.end() ? at::ScalarType::Undefined : found->first;
-}
+at::ScalarType typeOf(int32_t dtype) { return scalarTypes[dtype]; }
 
 struct Parameter {
   PyObject *name; ///< interned

@@ -5,8 +5,8 @@
 // PyTorch guarantees these signatures (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h). If the
 // build finds PyTorch's own headers, StableAbiCheck.cpp includes both, so that the compiler compares all declarations.
 //
-// CMake reads this file too: every function whose line starts with `int32_t`, `bool` or `void` goes into the link stub
-// (TorchStub).
+// CMake reads this file too: every function whose line starts with `int32_t` goes into the link stub (TorchStub). So do
+// the functions for dtypes, which it takes from the table of dtypes.
 #ifndef KPKG_RUNTIME_TORCH_STABLEABI_H
 #define KPKG_RUNTIME_TORCH_STABLEABI_H
 
@@ -29,21 +29,14 @@ using StringHandle = StringOpaque *;
 // Codes of devices and dtypes are queried, never assumed.
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_device_type_cuda();
-int32_t aoti_torch_dtype_float8_e5m2();
-int32_t aoti_torch_dtype_float8_e4m3fn();
-int32_t aoti_torch_dtype_bfloat16();
-int32_t aoti_torch_dtype_float16();
-int32_t aoti_torch_dtype_float32();
-int32_t aoti_torch_dtype_float64();
-int32_t aoti_torch_dtype_uint8();
-int32_t aoti_torch_dtype_uint16();
-int32_t aoti_torch_dtype_uint32();
-int32_t aoti_torch_dtype_uint64();
-int32_t aoti_torch_dtype_int8();
-int32_t aoti_torch_dtype_int16();
-int32_t aoti_torch_dtype_int32();
-int32_t aoti_torch_dtype_int64();
-int32_t aoti_torch_dtype_bool();
+#define KPKG_DECLARATION_IF_0(name)
+#define KPKG_DECLARATION_IF_1(name) int32_t aoti_torch_dtype_##name();
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, numpy, torch,     \
+                       stable)                                                                                         \
+  KPKG_DECLARATION_IF_##stable(name)
+#include <kpkg/dtypes.def>
+#undef KPKG_DECLARATION_IF_0
+#undef KPKG_DECLARATION_IF_1
 int32_t aoti_torch_layout_strided();
 
 // Every function below returns 0 for success.

@@ -31,7 +31,7 @@ ALLOWED = {
     "compiler/diag": ["compiler/source"],
     "compiler/ast": ["compiler/source"],
     "compiler/syntax": ["compiler/source", "compiler/diag", "compiler/ast"],
-    "compiler/comptime": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check"],
+    "compiler/comptime": ["compiler/source", "compiler/diag", "compiler/ast", "compiler/check", "runtime/include"],
     "compiler/check": [
         "compiler/source",
         "compiler/diag",
@@ -41,6 +41,7 @@ ALLOWED = {
         "dialect/tile/schedule",
         "runtime/manifest",
         "runtime/plan",
+        "runtime/include",
     ],
     "compiler/irgen": [
         "compiler/source",

@@ -105,7 +105,7 @@ private:
       out.integer = text == "True";
       return true;
     }
-    if (plan::DType dtype = plan::dtypeFromName(text); dtype != plan::DType::none) {
+    if (plan::DType dtype = plan::dtypeFromName(text); dtype != plan::DType::None) {
       if (!rest.empty() && rest.front() == '[')
         return tensor(dtype, out);
       out.kind = Argument::Kind::DType;

@@ -63,7 +63,7 @@ std::string disagreement(const Tensor &actual, const Tensor &expected, double fl
 
 /// Returns the unit in the last place of `value`, at least that of the smallest normal number.
 static double ulpOf(DType dtype, double value) {
-  int smallest = dtype == DType::Float64 ? -1022 : dtype == DType::Float16 ? -14 : -126;
+  int smallest = 2 - (1 << (dtypeRecord(dtype).exponentBits - 1));
   int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
   return std::ldexp(2 * unitRoundoff(dtype), exponent);
 }
@@ -97,7 +97,7 @@ bool sameBits(const Tensor &a, const Tensor &b) {
     return false;
   if (a.dtype() == DType::None)
     return true;
-  const size_t size = kpkg_dtype_size(int32_t(a.dtype()));
+  const auto size = size_t(dtypeBytes(a.dtype()));
   auto bytesOf = [&](const Tensor &tensor) {
     std::string bytes;
     forEachElement(tensor, [&](void *address) { bytes.append(static_cast<const char *>(address), size); });

@@ -76,8 +76,8 @@ DType widestFloat(const std::vector<Named> &named) {
   DType widest = DType::None;
   for (const Named &argument : named) {
     DType dtype = argument.second.asTensor().dtype();
-    bool isWider = kpkg_dtype_size(int32_t(dtype)) > kpkg_dtype_size(int32_t(widest));
-    if (dtype >= DType::Float16 && (widest == DType::None || isWider))
+    bool isWider = dtypeBits(dtype) > dtypeBits(widest);
+    if (dtypeIsFloat(dtype) && (widest == DType::None || isWider))
       widest = dtype;
   }
   return widest;

@@ -57,7 +57,7 @@ std::string drawTensor(Draw &draw, Shapes &shapes, DType dtype) {
   constexpr std::array<int64_t, 3> others = {int64_t(DType::Int64), int64_t(DType::Int32), int64_t(DType::Bool)};
   if (draw.oneIn(8))
     dtype = DType(draw.of(others));
-  bool isFloat = dtype >= DType::Float16;
+  bool isFloat = dtypeIsFloat(dtype);
   // Consecutive integers can also serve as indices.
   const char *generator = isFloat || draw.oneIn(2) ? "randn" : "arange";
   std::vector<int64_t> shape = shapes.next();

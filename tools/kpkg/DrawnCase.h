@@ -8,6 +8,10 @@
 
 namespace kpkg::command {
 
+/// The dtypes of drawn calls, the likeliest to be accepted first.
+inline constexpr DType drawnDTypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8,
+                                        DType::Int16,   DType::Int32,   DType::Int64,   DType::UInt8,    DType::Bool};
+
 /// Draws arguments of an op: mostly tensors of one dtype with related shapes. These are equal, have equal last extents,
 /// or share a few extents. The caller must test whether the op accepts them.
 ///

@@ -19,92 +19,61 @@ template <typename T> void writeAs(void *address, double value) {
   std::memcpy(address, &narrow, sizeof narrow);
 }
 
-/// Reads a bfloat16, the upper half of a float.
-double readBFloat16(const void *address) {
-  uint16_t bits;
-  std::memcpy(&bits, address, sizeof bits);
-  return std::bit_cast<float>(uint32_t(bits) << 16);
+/// The upper half of a float.
+struct BFloat16 {
+  uint16_t bits = 0;
+
+  BFloat16() = default;
+  explicit BFloat16(double value) {
+    uint32_t wide = std::bit_cast<uint32_t>(float(value));
+    bits = std::isnan(value) ? 0x7FC0 : uint16_t((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16);
+  }
+  explicit operator double() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+};
+
+/// Calls `visit` with a value of the type that has this many bits.
+template <typename Of8, typename Of16, typename Of32, typename Of64, typename Visit>
+auto visitWidth(int32_t bits, Visit visit) {
+  return bits == 8 ? visit(Of8()) : bits == 16 ? visit(Of16()) : bits == 32 ? visit(Of32()) : visit(Of64());
 }
-void writeBFloat16(void *address, double value) {
-  uint32_t bits = std::bit_cast<uint32_t>(float(value));
-  uint16_t upper = std::isnan(value) ? 0x7FC0 : uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-  std::memcpy(address, &upper, sizeof upper);
+
+/// Calls `visit` with a value of the C++ type of a readable dtype.
+template <typename Visit> auto visitStored(DType dtype, Visit visit) {
+  const DTypeRecord &record = dtypeRecord(dtype);
+  if (record.kind == DTypeKind::Signed)
+    return visitWidth<int8_t, int16_t, int32_t, int64_t>(record.bits, visit);
+  if (record.kind != DTypeKind::Float)
+    return visitWidth<uint8_t, uint16_t, uint32_t, uint64_t>(record.bits, visit);
+  if (record.exponentBits == 5)
+    return visit(_Float16());
+  return visitWidth<BFloat16, BFloat16, float, double>(record.bits, visit);
 }
 
 } // namespace
 
-bool isReadable(DType dtype) { return dtype != DType::None && dtype <= DType::Float64; }
+bool isReadable(DType dtype) {
+  const DTypeRecord &record = dtypeRecord(dtype);
+  return record.bits % 8 == 0 && record.bits >= (record.kind == DTypeKind::Float ? 16 : 8);
+}
 
 double readElement(DType dtype, const void *address) {
-  switch (dtype) {
-  case DType::Bool:
-    return readAs<uint8_t>(address);
-  case DType::Int8:
-    return readAs<int8_t>(address);
-  case DType::Int16:
-    return readAs<int16_t>(address);
-  case DType::Int32:
-    return readAs<int32_t>(address);
-  case DType::Int64:
-    return readAs<int64_t>(address);
-  case DType::UInt8:
-    return readAs<uint8_t>(address);
-  case DType::UInt16:
-    return readAs<uint16_t>(address);
-  case DType::UInt32:
-    return readAs<uint32_t>(address);
-  case DType::UInt64:
-    return readAs<uint64_t>(address);
-  case DType::Float16:
-    return readAs<_Float16>(address);
-  case DType::BFloat16:
-    return readBFloat16(address);
-  case DType::Float32:
-    return readAs<float>(address);
-  case DType::Float64:
-    return readAs<double>(address);
-  default:
+  if (!isReadable(dtype))
     return std::nan("");
-  }
+  return visitStored(dtype, [&](auto stored) { return readAs<decltype(stored)>(address); });
 }
 
 void writeElement(DType dtype, void *address, double value) {
-  switch (dtype) {
-  case DType::Bool:
-    return writeAs<uint8_t>(address, value != 0);
-  case DType::Int8:
-    return writeAs<int8_t>(address, value);
-  case DType::Int16:
-    return writeAs<int16_t>(address, value);
-  case DType::Int32:
-    return writeAs<int32_t>(address, value);
-  case DType::Int64:
-    return writeAs<int64_t>(address, value);
-  case DType::UInt8:
-    return writeAs<uint8_t>(address, value);
-  case DType::UInt16:
-    return writeAs<uint16_t>(address, value);
-  case DType::UInt32:
-    return writeAs<uint32_t>(address, value);
-  case DType::UInt64:
-    return writeAs<uint64_t>(address, value);
-  case DType::Float16:
-    return writeAs<_Float16>(address, value);
-  case DType::BFloat16:
-    return writeBFloat16(address, value);
-  case DType::Float32:
-    return writeAs<float>(address, value);
-  case DType::Float64:
-    return writeAs<double>(address, value);
-  default:
+  if (!isReadable(dtype))
     return;
-  }
+  if (dtype == DType::Bool)
+    value = value != 0;
+  visitStored(dtype, [&](auto stored) { writeAs<decltype(stored)>(address, value); });
 }
 
 void forEachElement(const Tensor &tensor, const std::function<void(void *)> &visit) {
   if (tensor.elements() == 0)
     return;
-  const auto size = int64_t(kpkg_dtype_size(int32_t(tensor.dtype())));
+  const int64_t size = dtypeBytes(tensor.dtype());
   std::vector<int64_t> index(tensor.shape().size(), 0);
   char *address = tensor.as<char>();
   while (true) {
@@ -123,18 +92,8 @@ void forEachElement(const Tensor &tensor, const std::function<void(void *)> &vis
 }
 
 double unitRoundoff(DType dtype) {
-  switch (dtype) {
-  case DType::Float64:
-    return 0x1p-53;
-  case DType::Float32:
-    return 0x1p-24;
-  case DType::Float16:
-    return 0x1p-11;
-  case DType::BFloat16:
-    return 0x1p-8;
-  default:
-    return 0;
-  }
+  bool isRounded = dtypeIsFloat(dtype) && isReadable(dtype);
+  return isRounded ? std::ldexp(1, -1 - dtypeRecord(dtype).mantissaBits) : 0;
 }
 
 } // namespace kpkg::command

@@ -6,7 +6,7 @@
 
 namespace kpkg::command {
 
-/// Returns whether readElement and writeElement support the dtype: Bool, integers, Float16, BFloat16, Float32, Float64.
+/// Returns whether readElement and writeElement support the dtype: whole bytes, and floats from 16 bits on.
 bool isReadable(DType dtype);
 double readElement(DType dtype, const void *address);
 /// Writes an element, rounded to nearest even; integers are truncated.

@@ -47,12 +47,12 @@ template <typename T> std::optional<T> parseNumber(std::string_view text) {
 }
 
 std::optional<DType> parseDType(std::string_view text) {
-  static const std::map<std::string_view, const char *> shortNames = {
-      {"f64", "float64"}, {"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"}, {"i8", "int8"},
-      {"i16", "int16"},   {"i32", "int32"},   {"i64", "int64"},   {"u8", "uint8"}};
-  auto found = shortNames.find(text);
-  std::string name(found == shortNames.end() ? text : std::string_view(found->second));
-  auto dtype = DType(kpkg_dtype_from_name(name.c_str()));
+  DType dtype = dtypeFromName(text);
+  // Short names: f32 is float32, and u8 is uint8.
+  size_t digits = text.find_first_of("0123456789");
+  for (auto [letters, word] : {std::pair("f", "float"), {"bf", "bfloat"}, {"i", "int"}, {"u", "uint"}})
+    if (digits != text.npos && text.substr(0, digits) == letters)
+      dtype = dtypeFromName(word + std::string(text.substr(digits)));
   return dtype == DType::None ? std::nullopt : std::optional(dtype);
 }
 
@@ -99,9 +99,9 @@ Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t
     else
       return refuse(whole, fmt::format("'{}' is not an extent, a dtype or seed=N", part));
   }
-  int64_t bytes = int64_t(kpkg_dtype_size(int32_t(dtype)));
+  int64_t count = 1;
   for (int64_t extent : shape)
-    if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > MaxBytes)
+    if (__builtin_mul_overflow(count, extent, &count) || count > MaxBytes || dtypeBytes(dtype, count) > MaxBytes)
       return refuse(whole, fmt::format("a tensor of shape [{}] is too large", fmt::join(shape, ", ")));
   if (shape.size() > KPKG_MAX_RANK)
     return refuse(whole, fmt::format("rank {} is more than {}", shape.size(), KPKG_MAX_RANK));

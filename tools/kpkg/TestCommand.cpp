@@ -29,9 +29,6 @@ struct TestOptions {
 /// Limit of draws for a dtype, after which the op is assumed not to support it.
 constexpr int mostDraws = 400;
 
-constexpr DType dtypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8,
-                            DType::Int16,   DType::Int32,   DType::Int64,   DType::UInt8,    DType::Bool};
-
 /// Returns a package in memory; nothing after a message, with `code` set.
 std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &code) {
   compiler::SourceManager sources;
@@ -71,7 +68,7 @@ public:
     if (!hasTensors)
       testDType(DType::None);
     else
-      for (DType dtype : dtypes)
+      for (DType dtype : drawnDTypes)
         testDType(dtype);
     return report;
   }

@@ -145,7 +145,3 @@ RankedTensorType kpkg::kgpu::withLayout(Type tile, const layout::Layout &layout)
   auto tensor = cast<RankedTensorType>(tile);
   return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), LayoutAttr::get(tile.getContext(), layout));
 }
-
-int64_t kpkg::kgpu::elementBytes(Type element) {
-  return element.isIndex() ? 8 : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-}

@@ -6,6 +6,7 @@
 #include "dialect/kgpu/ir/TargetModel.h"
 #include "dialect/layout/Layout.h"
 #include "dialect/layout/Shared.h"
+#include "dialect/tile/ir/ElementBytes.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TensorEncoding.h"
@@ -84,6 +85,5 @@ bool isWgmmaElement(mlir::Type element, mlir::Type sum);
 bool canExchange(const layout::Layout &part, mlir::Type element, const Launch &launch);
 /// Returns the type of a buffer of `slots` consecutive slots, each aligned as `slot` requires.
 SharedType ringOf(int64_t slots, SharedType slot);
-/// Returns the bytes of an element in memory: index takes 8, i1 takes 1.
-int64_t elementBytes(mlir::Type element);
+using tile::elementBytes;
 } // namespace kpkg::kgpu

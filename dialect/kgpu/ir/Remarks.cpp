@@ -3,6 +3,7 @@
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 using namespace mlir;
 
@@ -21,11 +22,11 @@ static remark::RemarkOpts optionsFor(const RemarkPlace &place, const Optimisatio
 std::string dtypeName(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return "int" + std::to_string(integer.getWidth());
-  if (isa<Float8E4M3FNType>(type))
-    return "float8_e4m3fn";
-  if (isa<Float8E5M2Type>(type))
-    return "float8_e5m2";
-  return (type.isBF16() ? "bfloat" : "float") + std::to_string(type.getIntOrFloatBitWidth());
+  // MLIR says f32, bf16 and f8E4M3FN.
+  std::string text = llvm::StringRef(debugString(type)).lower();
+  size_t digits = text.find('f') + 1, format = text.find('e', digits);
+  std::string name = text.substr(0, digits) + "loat" + text.substr(digits, format - digits);
+  return format == std::string::npos ? name : name + "_" + text.substr(format);
 }
 
 void remarkApplied(const RemarkPlace &place, const Optimisation &optimisation, const llvm::Twine &how) {

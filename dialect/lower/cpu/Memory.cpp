@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -25,7 +26,7 @@ Type memoryType(Type element) {
   return registerType(element);
 }
 
-int64_t memoryBytes(Type element) { return memoryType(element).getIntOrFloatBitWidth() / 8; }
+int64_t memoryBytes(Type element) { return tile::elementBytes(element); }
 
 static Type likeShape(Type shaped, Type element) {
   if (auto vector = dyn_cast<VectorType>(shaped))

@@ -2,16 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/Words.h"
 #include "dialect/lower/nvvm/ThreadBits.h"
+#include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace kpkg::lower::nvvm {
 using namespace mlir;
 
-unsigned bytesOf(Type element) {
-  if (isa<IndexType>(element))
-    return 8;
-  return std::max(1u, element.getIntOrFloatBitWidth() / 8);
-}
+unsigned bytesOf(Type element) { return unsigned(tile::elementBytes(element)); }
 
 Value bitsOfElement(ImplicitLocOpBuilder &builder, Value element) {
   Type type = element.getType(), integer = builder.getIntegerType(8 * bytesOf(type));

@@ -37,7 +37,7 @@ Operation *PlanDialect::materializeConstant(OpBuilder &builder, Attribute value,
   return arith::ConstantOp::materialize(builder, value, type, loc);
 }
 
-bool isDTypeName(llvm::StringRef name) { return plan::dtypeFromName({name.data(), name.size()}) != plan::DType::none; }
+bool isDTypeName(llvm::StringRef name) { return plan::dtypeFromName({name.data(), name.size()}) != plan::DType::None; }
 int64_t dtypeSize(llvm::StringRef name) { return plan::dtypeBytes(plan::dtypeFromName({name.data(), name.size()})); }
 bool dtypeIsFloat(llvm::StringRef name) { return plan::dtypeIsFloat(plan::dtypeFromName({name.data(), name.size()})); }
 

@@ -1,5 +1,6 @@
 // Implements the view type: text form, verification, and the types of parts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/ir/ElementBytes.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -26,6 +27,11 @@ bool kpkg::tile::isElementType(Type type) {
     if (type.isSignlessInteger(width))
       return true;
   return false;
+}
+
+int64_t kpkg::tile::elementBytes(Type element, int64_t count) {
+  int64_t bits = element.isIndex() ? 64 : element.isInteger(1) ? 8 : element.getIntOrFloatBitWidth();
+  return bits % 8 == 0 ? count * (bits / 8) : int64_t(llvm::divideCeil(count * bits, 8));
 }
 
 bool kpkg::tile::isTileShape(Type type) {
@@ -127,9 +133,7 @@ bool ViewType::implies(ViewType weaker) const {
          (asked.index != 32 || asked.outer >= facts.outer);
 }
 
-int64_t ViewType::getElementBytes() const {
-  return getElementType().isIndex() ? 8 : llvm::divideCeil(getElementType().getIntOrFloatBitWidth(), 8);
-}
+int64_t ViewType::getElementBytes() const { return elementBytes(getElementType()); }
 
 ViewType ViewType::drop(ArrayRef<int64_t> dims) const {
   ViewFacts facts = getFacts();

@@ -5,6 +5,7 @@
 // the argument and the dimension that it was loaded from. So `ceildiv(dim, B)` iterations over B elements become
 // exactly `dim` elements, and a tile that is wider than its row counts the row.
 #include "dialect/tile/transforms/Cost.h"
+#include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -329,9 +330,7 @@ private:
   }
 
   static bool isConstant(Value value, int64_t wanted) { return getConstantIntValue(value) == wanted; }
-  static double elementBytes(Type type) {
-    return type.isIndex() ? 8 : std::max(1.0, double(type.getIntOrFloatBitWidth()) / 8);
-  }
+  static double elementBytes(Type type) { return double(tile::elementBytes(type)); }
 
   const Scope scope;
   Cost cost;

@@ -84,31 +84,27 @@ KPKG_API void kpkg_set_log(kpkg_log_fn log, void *context);
 
 /* ---- Tensors and values ------------------------------------------------------------------------------------------ */
 
+/* KPKG_BOOL, KPKG_INT8, KPKG_FLOAT32, KPKG_BFLOAT16, KPKG_FLOAT8_E4M3FN, ...: dtypes.def is the list. */
 typedef enum kpkg_dtype {
   KPKG_NO_DTYPE = 0,
-  KPKG_BOOL = 1,
-  KPKG_INT8 = 2,
-  KPKG_INT16 = 3,
-  KPKG_INT32 = 4,
-  KPKG_INT64 = 5,
-  KPKG_UINT8 = 6,
-  KPKG_UINT16 = 7,
-  KPKG_UINT32 = 8,
-  KPKG_UINT64 = 9,
-  KPKG_FLOAT16 = 10,
-  KPKG_BFLOAT16 = 11,
-  KPKG_FLOAT32 = 12,
-  KPKG_FLOAT64 = 13,
-  KPKG_FLOAT8_E4M3FN = 14,
-  KPKG_FLOAT8_E5M2 = 15
+#define KPKG_DTYPE_ROW(constant, Type, name, code, ...) KPKG_##constant = code,
+#include <kpkg/dtypes.def>
 } kpkg_dtype;
-#define KPKG_DTYPE_COUNT 16
+enum {
+  KPKG_DTYPE_COUNT = 1 /* KPKG_NO_DTYPE included */
+#define KPKG_DTYPE_ROW(...) +1
+#include <kpkg/dtypes.def>
+};
 
 /* "float32"; "none" for KPKG_NO_DTYPE, NULL for a number that is no dtype. */
 KPKG_API const char *kpkg_dtype_name(int32_t dtype);
 /* KPKG_NO_DTYPE if there is none of this name. */
 KPKG_API int32_t kpkg_dtype_from_name(const char *name);
-/* Bytes of one element; 0 for KPKG_NO_DTYPE. */
+/* Bits of one element in memory; 0 for KPKG_NO_DTYPE. */
+KPKG_API int32_t kpkg_dtype_bits(int32_t dtype);
+/* Bytes of `count` elements side by side, rounded up; -1 if the number is too large or negative. */
+KPKG_API int64_t kpkg_dtype_bytes(int32_t dtype, int64_t count);
+/* Bytes that one element needs, rounded up; 0 for KPKG_NO_DTYPE. */
 KPKG_API size_t kpkg_dtype_size(int32_t dtype);
 
 /* Device numbers are DLPack's: 1 is the host, 2 a CUDA device. */

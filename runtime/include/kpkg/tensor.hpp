@@ -4,6 +4,7 @@
 #define KPKG_TENSOR_HPP
 
 #include <kpkg/device.hpp>
+#include <kpkg/dtype.hpp>
 #include <kpkg/result.hpp>
 
 #include <cstdint>
@@ -17,38 +18,16 @@
 
 namespace kpkg {
 
-enum class DType : int32_t {
-  None = KPKG_NO_DTYPE,
-  Bool = KPKG_BOOL,
-  Int8 = KPKG_INT8,
-  Int16 = KPKG_INT16,
-  Int32 = KPKG_INT32,
-  Int64 = KPKG_INT64,
-  UInt8 = KPKG_UINT8,
-  UInt16 = KPKG_UINT16,
-  UInt32 = KPKG_UINT32,
-  UInt64 = KPKG_UINT64,
-  Float16 = KPKG_FLOAT16,
-  BFloat16 = KPKG_BFLOAT16,
-  Float32 = KPKG_FLOAT32,
-  Float64 = KPKG_FLOAT64,
-  Float8E4M3FN = KPKG_FLOAT8_E4M3FN,
-  Float8E5M2 = KPKG_FLOAT8_E5M2
-};
-
 /// Returns the dtype of a C++ element type: float, double, bool and the fixed-width integers.
 template <typename T> constexpr DType dtypeOf() {
-  if constexpr (std::is_same_v<T, bool>)
-    return DType::Bool;
-  else if constexpr (std::is_same_v<T, float>)
-    return DType::Float32;
-  else if constexpr (std::is_same_v<T, double>)
-    return DType::Float64;
-  else {
-    static_assert(std::is_integral_v<T>, "no kpkg dtype has this C++ type");
-    constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return DType((std::is_signed_v<T> ? KPKG_INT8 : KPKG_UINT8) + width);
-  }
+  static_assert(std::is_arithmetic_v<T>, "no kpkg dtype has this C++ type");
+  constexpr DTypeKind kind = std::is_same_v<T, bool>       ? DTypeKind::Bool
+                             : std::is_floating_point_v<T> ? DTypeKind::Float
+                             : std::is_signed_v<T>         ? DTypeKind::Signed
+                                                           : DTypeKind::Unsigned;
+  constexpr DType dtype = dtypeOfNumber(kind, int32_t(8 * sizeof(T)));
+  static_assert(dtype != DType::None, "no kpkg dtype has this C++ type");
+  return dtype;
 }
 
 /// Shape, strides and address of memory. Copies share the memory; `owner` keeps it alive (null: borrowed).
@@ -117,15 +96,15 @@ public:
     int64_t lowest = 0, highest = 0;
     for (size_t i = 0; i < extents.size(); ++i)
       (steps[i] < 0 ? lowest : highest) += extents[i] > 0 ? (extents[i] - 1) * steps[i] : 0;
-    int64_t width = int64_t(kpkg_dtype_size(int32_t(elementType)));
-    size_t bytes = elements() == 0 ? 0 : size_t((highest - lowest + 1) * width);
+    int64_t before = dtypeBytes(elementType, lowest);
+    size_t bytes = elements() == 0 ? 0 : size_t(dtypeBytes(elementType, highest + 1) - before);
     auto memory = allocate(bytes, device, stream);
     if (!memory)
       return memory.error();
-    char *first = static_cast<char *>(address) + lowest * width;
+    char *first = static_cast<char *>(address) + before;
     if (kpkg_memory_copy(device, memory->get(), place, first, bytes, stream.handle) != KPKG_OK)
       return Error::last();
-    char *start = static_cast<char *>(memory->get()) - lowest * width;
+    char *start = static_cast<char *>(memory->get()) - before;
     return Tensor(start, elementType, extents, steps, device, std::move(*memory));
   }
 
@@ -186,19 +165,19 @@ public:
 private:
   /// Returns -1 for an impossible shape.
   static int64_t byteCount(DType dtype, const std::vector<int64_t> &shape) {
-    int64_t bytes = int64_t(kpkg_dtype_size(int32_t(dtype)));
-    bool isEmpty = false;
+    int64_t count = 1;
     for (int64_t extent : shape) {
       if (extent < 0)
         return -1;
-      isEmpty |= extent == 0;
+      if (extent == 0)
+        count = 0;
     }
     for (int64_t extent : shape) {
-      if (!isEmpty && bytes > std::numeric_limits<int64_t>::max() / extent)
+      if (count != 0 && count > std::numeric_limits<int64_t>::max() / extent)
         return -1;
-      bytes = isEmpty ? 0 : bytes * extent;
+      count = count == 0 ? 0 : count * extent;
     }
-    return bytes;
+    return kpkg_dtype_bytes(int32_t(dtype), count);
   }
   static Error sizeError(const std::vector<int64_t> &shape) {
     std::string text;

@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from kpkg import _native
+
 # Dtypes that NumPy has only through ml_dtypes, and the integers that carry their bits.
-_EXTENSION_DTYPES = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+_EXTENSION_DTYPES = {name: f"uint{bits}" for name, bits, in_numpy in _native.dtypes() if bits and not in_numpy}
 
 
 def lower(array: Any) -> tuple[Any, str | None]:

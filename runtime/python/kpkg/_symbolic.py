@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from kpkg import _arrays, _views
+from kpkg import _arrays, _native, _views
 from kpkg._errors import KernelError
 from kpkg._views import View
 
@@ -277,11 +277,7 @@ def _set(values: list[Any], index: int, value: Any) -> list[Any]:
     return copy
 
 
-_ITEM_SIZE = {"bool": 1, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-
-
-def _dtype_size(name: str) -> int:
-    return _ITEM_SIZE.get(name) or int(name.lstrip("uintfloa")) // 8
+_DTYPE_BYTES = {name: (bits + 7) // 8 for name, bits, _ in _native.dtypes()}
 
 
 _CONSTANTS: dict[str, Callable[[_Module, int], Any]] = {
@@ -342,7 +338,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "floor": lambda a: float(math.floor(a)),
     "ceil": lambda a: float(math.ceil(a)),
     "round": lambda a: float(round(a)),
-    "dtype_size": _dtype_size,
+    "dtype_size": _DTYPE_BYTES.__getitem__,
     "dtype_is_float": lambda a: "float" in a,
     "list": lambda *values: list(values),
     "list_len": len,

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from kpkg import _native
+
 MAX_RANK = 16
 
-# By number, as in kpkg.h.
-DTYPES = (
-    "none bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float8_e4m3fn "
-    "float8_e5m2"
-).split()
+# Names by number, as in kpkg.h.
+DTYPES = tuple(name for name, _, _ in _native.dtypes())
 
 
 class ViewError(Exception):

@@ -120,6 +120,9 @@ int main(int count, char **arguments) {
   kpkg_string_free(text);
   CHECK(strcmp(kpkg_dtype_name(KPKG_BFLOAT16), "bfloat16") == 0);
   CHECK(kpkg_dtype_from_name("float8_e5m2") == KPKG_FLOAT8_E5M2 && kpkg_dtype_size(KPKG_FLOAT64) == 8);
+  CHECK(kpkg_dtype_bits(KPKG_BFLOAT16) == 16 && kpkg_dtype_bits(KPKG_NO_DTYPE) == 0 && kpkg_dtype_bits(-1) == 0);
+  CHECK(kpkg_dtype_bytes(KPKG_INT32, 3) == 12 && kpkg_dtype_bytes(KPKG_FLOAT8_E5M2, INT64_MAX) == INT64_MAX);
+  CHECK(kpkg_dtype_bytes(KPKG_INT32, INT64_MAX / 4 + 1) == -1 && kpkg_dtype_bytes(KPKG_INT32, -1) == -1);
   CHECK(kpkg_set_cpu_threads(0) == KPKG_ERROR_USE && kpkg_set_cpu_threads(1) == KPKG_OK && kpkg_cpu_threads() == 1);
   CHECK(kpkg_cpu_threads() >= 1 && kpkg_cpu_target(0) && kpkg_version()[0]);
   kpkg_library_close(library);

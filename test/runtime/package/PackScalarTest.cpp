@@ -15,29 +15,29 @@ using plan::DType;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST(PackScalar, KnownBits) {
-  EXPECT_EQ(packScalar(1.0, DType::float32), 0x3f800000);
-  EXPECT_EQ(packScalar(-1.0, DType::float64), std::bit_cast<int64_t>(-1.0));
-  EXPECT_EQ(packScalar(1.0, DType::float16), 0x3c00);
-  EXPECT_EQ(packScalar(65504.0, DType::float16), 0x7bff);
-  EXPECT_EQ(packScalar(65520.0, DType::float16), 0x7c00);
-  EXPECT_EQ(packScalar(-infinity, DType::float16), 0xfc00);
-  EXPECT_EQ(packScalar(0x1p-24, DType::float16), 1);
-  EXPECT_EQ(packScalar(0x1p-25, DType::float16), 0);
-  EXPECT_EQ(packScalar(0x1.8p-24, DType::float16), 2);
-  EXPECT_EQ(packScalar(-0.0, DType::bfloat16), 0x8000);
-  EXPECT_EQ(packScalar(std::nan(""), DType::bfloat16), 0x7fc0);
-  EXPECT_EQ(packScalar(448.0, DType::float8_e4m3fn), 0x7e);
-  EXPECT_EQ(packScalar(1000.0, DType::float8_e4m3fn), 0x7f);
-  EXPECT_EQ(packScalar(57344.0, DType::float8_e5m2), 0x7b);
-  EXPECT_EQ(packScalar(1e6, DType::float8_e5m2), 0x7c);
-  EXPECT_EQ(packScalar(int64_t(-3), DType::int32), -3);
-  EXPECT_EQ(packScalar(int64_t(3), DType::float32), std::bit_cast<int32_t>(3.f));
-  EXPECT_EQ(packScalar(int64_t(3), DType::bool_), 1);
+  EXPECT_EQ(packScalar(1.0, DType::Float32), 0x3f800000);
+  EXPECT_EQ(packScalar(-1.0, DType::Float64), std::bit_cast<int64_t>(-1.0));
+  EXPECT_EQ(packScalar(1.0, DType::Float16), 0x3c00);
+  EXPECT_EQ(packScalar(65504.0, DType::Float16), 0x7bff);
+  EXPECT_EQ(packScalar(65520.0, DType::Float16), 0x7c00);
+  EXPECT_EQ(packScalar(-infinity, DType::Float16), 0xfc00);
+  EXPECT_EQ(packScalar(0x1p-24, DType::Float16), 1);
+  EXPECT_EQ(packScalar(0x1p-25, DType::Float16), 0);
+  EXPECT_EQ(packScalar(0x1.8p-24, DType::Float16), 2);
+  EXPECT_EQ(packScalar(-0.0, DType::BFloat16), 0x8000);
+  EXPECT_EQ(packScalar(std::nan(""), DType::BFloat16), 0x7fc0);
+  EXPECT_EQ(packScalar(448.0, DType::Float8_e4m3fn), 0x7e);
+  EXPECT_EQ(packScalar(1000.0, DType::Float8_e4m3fn), 0x7f);
+  EXPECT_EQ(packScalar(57344.0, DType::Float8_e5m2), 0x7b);
+  EXPECT_EQ(packScalar(1e6, DType::Float8_e5m2), 0x7c);
+  EXPECT_EQ(packScalar(int64_t(-3), DType::Int32), -3);
+  EXPECT_EQ(packScalar(int64_t(3), DType::Float32), std::bit_cast<int32_t>(3.f));
+  EXPECT_EQ(packScalar(int64_t(3), DType::Bool), 1);
 }
 
 /// Every float16 and bfloat16 value packs to itself, and the midpoint of adjacent values to the even one.
 TEST(PackScalar, RoundsToNearestEven) {
-  for (auto [dtype, exponentBits, mantissaBits] : {std::tuple{DType::float16, 5, 10}, {DType::bfloat16, 8, 7}}) {
+  for (auto [dtype, exponentBits, mantissaBits] : {std::tuple{DType::Float16, 5, 10}, {DType::BFloat16, 8, 7}}) {
     int bias = (1 << (exponentBits - 1)) - 1;
     auto decode = [&](int bits) {
       int exponent = bits >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);

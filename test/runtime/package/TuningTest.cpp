@@ -67,7 +67,7 @@ plan::LaunchStep launchOf(int64_t extent, int64_t leastRows = 0) {
   plan::LaunchParam type;
   type.name = "T";
   type.kind = plan::LaunchParam::Kind::DType;
-  type.integer = int64_t(plan::DType::float32);
+  type.integer = int64_t(plan::DType::Float32);
   launch.params = {type};
   if (leastRows != 0) {
     plan::LaunchParam rows;
@@ -80,7 +80,7 @@ plan::LaunchStep launchOf(int64_t extent, int64_t leastRows = 0) {
   plan::LaunchArg arg;
   arg.isMut = true;
   arg.view.buffer = 0;
-  arg.view.dtype = plan::DType::float32;
+  arg.view.dtype = plan::DType::Float32;
   arg.view.rank = 2;
   arg.view.shape = {extent, extent};
   arg.view.strides = {extent, 1};

@@ -173,7 +173,7 @@ private:
     }
     Argument value;
     value.kind = Argument::Kind::Tensor;
-    value.tensor = {DType::float32, 3, shape.data(), strides.data()};
+    value.tensor = {DType::Float32, 3, shape.data(), strides.data()};
     call.push_back(value);
     size_t first = memory.size();
     for (int64_t k = 0; k < stride; ++k) {

@@ -42,7 +42,7 @@ std::string refusal(const DecodedModule &module) {
 Argument tensor(std::span<const int64_t> shape, const int64_t *strides = nullptr) {
   Argument argument;
   argument.kind = Argument::Kind::Tensor;
-  argument.tensor = {DType::float32, static_cast<int32_t>(shape.size()), shape.data(), strides};
+  argument.tensor = {DType::Float32, static_cast<int32_t>(shape.size()), shape.data(), strides};
   return argument;
 }
 Argument real(double value) {
@@ -200,7 +200,7 @@ TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   f.resultTypes = "t";
   f.add(Opcode::processors, Regs{0}, {}, {});
   f.add(Opcode::list, Regs{1}, Regs{0}, {});
-  f.add(Opcode::const_dtype, Regs{2}, {}, Values{static_cast<int64_t>(DType::float32)});
+  f.add(Opcode::const_dtype, Regs{2}, {}, Values{static_cast<int64_t>(DType::Float32)});
   f.add(Opcode::empty, Regs{3}, Regs{1, 2}, {});
   f.add(Opcode::ret, {}, Regs{3}, {});
   Program program = load(module);

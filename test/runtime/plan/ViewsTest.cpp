@@ -11,7 +11,7 @@ using namespace kpkg::plan;
 namespace {
 
 View viewOf(std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t offset = 0,
-            DType dtype = DType::float32) {
+            DType dtype = DType::Float32) {
   View view;
   view.buffer = 0;
   view.dtype = dtype;
@@ -143,7 +143,7 @@ TEST(Overlap, NeverMissesASharedByte) {
   int exact = 0, total = 0;
   for (int k = 0; k < 20000; ++k) {
     View a = randomView(random), b = randomView(random);
-    b.dtype = random() % 2 ? DType::float32 : DType::float16;
+    b.dtype = random() % 2 ? DType::Float32 : DType::Float16;
     int64_t distance = static_cast<int64_t>(random() % 400) - 200;
     std::set<int64_t> first = bytesOf(a, 0), second = bytesOf(b, distance);
     bool shared = std::ranges::any_of(second, [&](int64_t byte) { return first.contains(byte); });

@@ -100,14 +100,12 @@ private:
 };
 
 Status Check::run(const Op &op, const Op &reference, const Place &place, bool &hasRun, std::string &refusal) {
-  constexpr DType dtypes[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8,
-                              DType::Int16,   DType::Int32,   DType::Int64,   DType::UInt8,    DType::Bool};
   bool drawsTensors = std::any_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
     return argument.kind == KPKG_TENSOR && std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
   });
   if (!drawsTensors)
     return testDType(op, reference, place, DType::None, refusal, hasRun);
-  for (DType dtype : dtypes)
+  for (DType dtype : drawnDTypes)
     if (Status status = testDType(op, reference, place, dtype, refusal, hasRun); !status)
       return status;
   return {};
