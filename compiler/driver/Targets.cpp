@@ -17,23 +17,25 @@ namespace kpkg::compiler {
 
 namespace {
 
-/// Names of devices, and their chips.
-constexpr std::pair<StringLiteral, StringLiteral> deviceNames[] = {
-    {"a100", "sm_80"},     {"a30", "sm_80"},      {"a10", "sm_86"},        {"a40", "sm_86"},    {"rtx3090", "sm_86"},
-    {"rtxa6000", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},        {"l40s", "sm_89"},   {"rtx4090", "sm_89"},
-    {"h100", "sm_90a"},    {"h200", "sm_90a"},    {"gh200", "sm_90a"},     {"b100", "sm_100a"}, {"b200", "sm_100a"},
-    {"gb200", "sm_100a"},  {"rtx5090", "sm_120"}, {"rtxpro6000", "sm_120"}};
+/// Returns the names of all devices, in the order of their chips.
+std::vector<std::pair<StringRef, const kgpu::TargetModel *>> namedDevices() {
+  std::vector<std::pair<StringRef, const kgpu::TargetModel *>> devices;
+  for (const kgpu::TargetModel &target : kgpu::allTargets())
+    for (StringRef device : split(StringRef(target.devices), ' '))
+      devices.emplace_back(device, &target);
+  return devices;
+}
 
 /// Returns the chip of a named device; empty for other words.
 StringRef chipOfDevice(StringRef name) {
-  for (const auto &[device, chip] : deviceNames)
+  for (auto [device, target] : namedDevices())
     if (name.equals_insensitive(device))
-      return chip;
+      return target->name;
   return "";
 }
 
-/// The oldest chip with PTX, which runs on every later chip.
-constexpr StringLiteral PtxChip = "sm_80";
+/// Returns the oldest chip, whose PTX runs on every later one.
+std::string ptxChip() { return std::string(kgpu::allTargets().front().name); }
 
 /// Returns the highest level of this processor, by the features of each level.
 Expected<const lower::cpu::CpuTarget *> nativeCpu() {
@@ -67,18 +69,6 @@ std::string chipOf(int major, int minor) {
   return "";
 }
 
-/// Returns all names of targets that are not aliases.
-std::vector<std::string> targetNames(bool ofGpus) {
-  std::vector<std::string> names;
-  if (ofGpus)
-    for (const kgpu::TargetModel &target : kgpu::allTargets())
-      names.push_back(target.chip.str());
-  else
-    for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
-      names.push_back(target.isa.str());
-  return names;
-}
-
 /// Returns the number of "sm_86" or "sm_90a"; 0 for other words.
 unsigned numberOf(StringRef chip) {
   unsigned number = 0;
@@ -89,10 +79,10 @@ unsigned numberOf(StringRef chip) {
 std::string chipsAround(unsigned number) {
   std::string below, above;
   for (const kgpu::TargetModel &target : kgpu::allTargets())
-    if (numberOf(target.chip) <= number)
-      below = target.chip.str();
+    if (numberOf(target.name) <= number)
+      below = std::string(target.name);
     else if (above.empty())
-      above = target.chip.str();
+      above = std::string(target.name);
   return below + (below.empty() || above.empty() ? "" : " and ") + above;
 }
 
@@ -107,7 +97,7 @@ Error unknownTarget(const std::string &name) {
   std::vector<std::string> candidates = gpus;
   append_range(candidates, cpus);
   candidates.push_back("native");
-  for (const auto &[device, chip] : deviceNames)
+  for (auto [device, target] : namedDevices())
     candidates.push_back(device.str());
   std::string nearest = nearestName(StringRef(name).lower(), candidates);
   return make_error<WrongUse>("unknown target '" + name + "'" + (nearest.empty() ? "" : "; the nearest is " + nearest) +
@@ -115,6 +105,17 @@ Error unknownTarget(const std::string &name) {
 }
 
 } // namespace
+
+std::vector<std::string> targetNames(bool ofGpus) {
+  std::vector<std::string> names;
+  if (ofGpus)
+    for (const kgpu::TargetModel &target : kgpu::allTargets())
+      names.emplace_back(target.name);
+  else
+    for (const lower::cpu::CpuTarget &target : lower::cpu::CpuTarget::all())
+      names.push_back(target.isa.str());
+  return names;
+}
 
 std::string BuildTargets::str() const {
   std::string text;
@@ -179,7 +180,7 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
     if (Error error = addNative())
       return std::move(error);
     if (targets.hasGpu())
-      targets.ptx.push_back(PtxChip.str());
+      targets.ptx.push_back(ptxChip());
     return targets;
   }
   for (const std::string &name : names) {
@@ -190,7 +191,7 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
       if (Error error = addNative())
         return std::move(error);
     } else if (name == "ptx") {
-      add(targets.ptx, PtxChip.str());
+      add(targets.ptx, ptxChip());
     } else if (cpu != lower::cpu::CpuTarget::all().end()) {
       add(targets.cpus, &*cpu);
     } else if (!device.empty()) {

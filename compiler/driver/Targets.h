@@ -21,6 +21,9 @@ struct BuildTargets {
   std::string str() const;
 };
 
+/// Returns the names of all chips, or of all levels of CPUs, without aliases.
+std::vector<std::string> targetNames(bool ofGpus);
+
 /// Resolves targets by name, each once: CPU levels, chips (sm_80, ...), devices (a100, h200, ...), "ptx" and "native".
 ///
 /// "native" is the highest level of this processor and the chips of this machine's GPUs. No name at all means "native",

@@ -4,6 +4,8 @@
 #include "runtime/package/CostModel.h"
 #include "runtime/package/TripCount.h"
 
+#include "runtime/chips/Chips.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,30 +13,32 @@ namespace kpkg::package {
 
 using plan::LaunchStep;
 
-/// Cycles to start a tile, fill its pipeline and write its result, if nothing else runs meanwhile.
-static constexpr double cyclesAroundTile = 2000;
-/// Latency of a line of a GPU's L2 cache in cycles, if many others are requested.
-static constexpr double cyclesOfLatency = 1000;
-
-/// Bytes of a line of a GPU's L2 cache.
-static constexpr int64_t lineBytes = 128;
+/// Returns the chip whose numbers estimate the instance's time. PTX has the oldest chip that runs it. Processors of
+/// hosts have no numbers of their own.
+static const chips::Chip &chipOf(const Instance &instance) {
+  std::string_view target = instance.target;
+  constexpr std::string_view ptx = "compute_";
+  const chips::Chip *chip = chips::find(
+      target.substr(0, ptx.size()) == ptx ? "sm_" + std::string(target.substr(ptx.size())) : std::string(target));
+  return chip ? *chip : chips::reference;
+}
 
 /// Returns the ratio of cache bandwidth used by boxes to the bytes that they bring to all CTAs of a cluster. Rows that
 /// begin within a line read one line more. Multicast reads bytes for other CTAs only once.
-static double cacheShare(const LaunchShape &shape, const LaunchStep &launch) {
+static double cacheShare(const LaunchShape &shape, const LaunchStep &launch, int64_t lineBytes) {
   double brought = 0, taken = 0;
   for (const TensorMap &map : shape.tensorMaps) {
     const plan::View &view = launch.args[size_t(map.arg)].view;
     if (view.buffer < 0 || map.copies == 0)
       continue;
-    int64_t elementBytes = plan::dtypeBytes(view.dtype), rowBytes = int64_t(map.box[size_t(map.unit)]) * elementBytes;
-    double bytes = double(map.copies) * double(elementBytes);
+    int64_t rowBytes = plan::dtypeBytes(view.dtype, map.box[size_t(map.unit)]);
+    double bytes = double(map.copies) * plan::dtypeBits(view.dtype) / 8;
     for (uint32_t extent : map.box)
       bytes *= extent;
     bool isWithin = false;
     for (int32_t dim = 0; dim < view.rank; ++dim)
       isWithin |= dim != map.unit && map.box[size_t(dim)] > 1 && view.shape[size_t(dim)] > 1 &&
-                  view.strides[size_t(dim)] * elementBytes % lineBytes != 0;
+                  plan::dtypeBytes(view.dtype, view.strides[size_t(dim)]) % lineBytes != 0;
     double lines = double((rowBytes + lineBytes - 1) / lineBytes);
     brought += bytes * map.sharedBy;
     taken += bytes * (isWithin ? (lines + 1) / lines : 1);
@@ -88,6 +92,7 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
   if (!instance.work)
     return std::nullopt;
   const TileWork &work = *instance.work;
+  const chips::Chip &chip = chipOf(instance);
   double tiles = launch.persistent ? countTiles(instance, launch)
                                    : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
   tiles = std::max(tiles, 1.0);
@@ -99,15 +104,15 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);
     tiles = std::ceil(tiles / shape.blocks) * shape.cluster;
-    flops *= share, bytes *= share * cacheShare(shape, launch);
+    flops *= share, bytes *= share * cacheShare(shape, launch, chip.cacheLineBytes);
   }
   TimeEstimate estimate;
   estimate.rounds = std::ceil(tiles / double(std::max<int64_t>(processors, 1)));
   double held = std::min(double(work.resident), estimate.rounds), bandwidth = work.bytesPerCycle;
   if (instance.launch && instance.launch->shared)
-    bandwidth = std::min(bandwidth, double(instance.launch->shared) * held / cyclesOfLatency);
+    bandwidth = std::min(bandwidth, double(instance.launch->shared) * held / chip.heuristics.cyclesOfLatency);
   double rate = std::min(work.flopsPerCycle, work.flopsPerCycleAlone * held);
-  estimate.cyclesPerRound = std::max(flops / rate, bytes / bandwidth) + cyclesAroundTile / held;
+  estimate.cyclesPerRound = std::max(flops / rate, bytes / bandwidth) + chip.heuristics.cyclesAroundTile / held;
   return estimate;
 }
 

@@ -68,7 +68,7 @@ ALLOWED = {
     "dialect/tile/schedule": [],
     "dialect/plan": ["runtime/plan"],
     "dialect/kgpu": ["dialect/kgpu/ir"],
-    "dialect/kgpu/ir": ["dialect/layout", "dialect/tile"],
+    "dialect/kgpu/ir": ["dialect/layout", "dialect/tile", "runtime/chips"],
     "dialect/kgpu/analysis": ["dialect/kgpu/ir", "dialect/layout", "dialect/tile"],
     **{f"dialect/kgpu/{phase}": PHASES_SEE for phase in PHASES},
     "dialect/lower": ["dialect/tile", "dialect/layout"],
@@ -96,6 +96,7 @@ ALLOWED = {
     "runtime/torch": ["runtime/include"],
     "runtime/python": ["runtime/include"],
     "runtime/manifest": [],
+    "runtime/chips": [],
     "runtime": ["runtime"],
 }
 

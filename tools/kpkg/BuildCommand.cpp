@@ -4,6 +4,7 @@
 #include "compiler/diag/Render.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Inputs.h"
+#include "compiler/driver/Targets.h"
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/DefaultTargets.h"
 #include "tools/kpkg/ProgressLine.h"
@@ -12,6 +13,7 @@
 #include "llvm/Support/Error.h"
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <optional>
 #include <unistd.h>
 
@@ -249,9 +251,9 @@ void addSourceOptions(CLI::App &command, BuildOptions &options, const std::strin
   command.add_option("inputs", options.compile.inputs, "Source files, or folders whose .k files are all taken")
       ->required();
   command.add_option("--target", options.targets,
-                     "Comma-separated targets: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, sm_80, sm_86, sm_89, "
-                     "sm_90a, sm_100a, sm_120, devices such as h200, ptx, native; default: " +
-                         defaultTargets);
+                     fmt::format("Comma-separated targets: {}, {}, devices such as h200, ptx, native; default: {}",
+                                 fmt::join(compiler::targetNames(false), ", "),
+                                 fmt::join(compiler::targetNames(true), ", "), defaultTargets));
   command.add_option("-I", options.compile.importPaths, "A folder in which imports look")->allow_extra_args(false);
   command.add_option("-D", options.defines, "NAME=VALUE: sets a module's comptime constant")->allow_extra_args(false);
   command.add_option("--diagnostics", options.diagnosticsFormat, "text, or json: one object a line, on standard error")

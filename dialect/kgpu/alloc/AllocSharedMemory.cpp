@@ -110,7 +110,7 @@ struct AllocSharedMemory final : impl::KgpuAllocSmemBase<AllocSharedMemory> {
     }
     const TargetModel &target = targetOf(kernel);
     if (bytes > int64_t(target.sharedPerCta)) {
-      kernel.emitError() << "needs " << bytes << " bytes of shared memory, " << target.chip << " has "
+      kernel.emitError() << "needs " << bytes << " bytes of shared memory, " << llvm::StringRef(target.name) << " has "
                          << target.sharedPerCta << " for a CTA";
       return signalPassFailure();
     }

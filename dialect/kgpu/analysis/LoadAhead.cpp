@@ -9,10 +9,6 @@
 using namespace mlir;
 
 namespace kpkg::kgpu {
-/// Loads of fewer bytes do not go through a ring: all threads would copy the same row. Fewer bytes are enough if a
-/// tile has several rows.
-static constexpr int64_t kLeastBytesOfRow = 4096;
-static constexpr int64_t kLeastBytesOfRows = 512;
 
 /// Returns how many elements may be copied at once.
 static int64_t mostTogether(tile::LoadOp load) {
@@ -33,7 +29,8 @@ static WhyNot whyNotForRing(tile::LoadOp load) {
     return kNoVectors;
   bool isRow = type.getRank() == 0 || type.getNumElements() == type.getShape().back();
   int64_t bytes = type.getNumElements() * view.getElementBytes();
-  int64_t least = isRow ? kLeastBytesOfRow : kLeastBytesOfRows;
+  const chips::Heuristics &heuristics = heuristicsOf(load->getParentOfType<tile::KernelOp>());
+  int64_t least = isRow ? heuristics.leastBytesOfRow : heuristics.leastBytesOfRows;
   if (bytes < least)
     return "its tile has " + std::to_string(bytes) + " bytes, and fewer than " + std::to_string(least) +
            " do not pay for shared memory";

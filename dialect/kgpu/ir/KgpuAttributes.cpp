@@ -59,7 +59,7 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
     return success();
   InFlightDiagnostic error = emitError() << "unknown chip '" << chip << "', known are";
   for (const TargetModel &target : allTargets())
-    error << " " << target.chip;
+    error << " " << llvm::StringRef(target.name);
   return error;
 }
 

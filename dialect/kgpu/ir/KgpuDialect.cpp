@@ -116,6 +116,11 @@ const TargetModel &kpkg::kgpu::targetOf(tile::KernelOp kernel) {
   return kernel->getAttrOfType<TargetAttr>(tile::kTargetAttribute).getModel();
 }
 
+const kpkg::chips::Heuristics &kpkg::kgpu::heuristicsOf(tile::KernelOp kernel) {
+  auto target = kernel->getAttrOfType<TargetAttr>(tile::kTargetAttribute);
+  return (target ? target.getModel() : chips::reference).heuristics;
+}
+
 SmallVector<TensorMapAttr> kpkg::kgpu::tensorMapsOf(tile::KernelOp kernel) {
   auto maps = kernel->getAttrOfType<ArrayAttr>(kTensorMapsAttribute);
   return maps ? llvm::to_vector(maps.getAsRange<TensorMapAttr>()) : SmallVector<TensorMapAttr>();

@@ -53,6 +53,8 @@ struct SharedMemoryAccess {
 namespace kpkg::kgpu {
 /// Returns the target of a kernel; the kernel must have one.
 const TargetModel &targetOf(tile::KernelOp kernel);
+/// Returns the heuristics of the kernel's chip; those of the reference chip for a kernel without a chip.
+const chips::Heuristics &heuristicsOf(tile::KernelOp kernel);
 /// Checks that `window` names kernel arguments of the required types, and that it suits a view like `view`. Reports an
 /// error at the kernel otherwise.
 mlir::LogicalResult verifyWindow(tile::KernelOp kernel, tile::ViewType view, WindowAttr window);

@@ -5,13 +5,13 @@
 // at any time, and several CTAs per SM must overlap loads, computation and stores. Measured on an H200, that takes:
 //  * Two to five vectors of 16 bytes per thread, up to eight if a row needs them. With fewer, starting threads and
 //    exchanging partial sums take longer than the data.
-//  * At least two CTAs on an SM, and 48 KB of loads in flight on an SM.
+//  * At least two CTAs on an SM, and `bytesInFlight` of loads in flight on an SM.
 //  * Rows up to 1 KB on lanes of a warp, several rows in a CTA. Up to 2 KB if only a result per row is written.
 //  * A row that leaves no room for a second CTA is distributed over a cluster, so that an SM holds parts of several
 //    rows: four CTAs of 256 threads. Some exchange partial sums while others load and store.
 //  * Clusters of a persistent kernel loop over rows, with the next row in flight to shared memory. This holds where a
-//    CTA of the largest cluster takes 512 threads and less than 64 KB of its row, or all registers. It also holds if a
-//    CTA reads more bytes of weights than of its row.
+//    CTA of the largest cluster takes 512 threads and less than `partThatHides` of its row, or all registers. It also
+//    holds if a CTA reads more bytes of weights than of its row.
 //  * Persistent CTAs of 512 threads if a row has more weights than elements: the weights stay in registers.
 //  * Kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/launch/Candidates.h"
@@ -24,28 +24,8 @@
 namespace kpkg::kgpu {
 namespace {
 constexpr int64_t kVectorBytes = 16;
-constexpr int64_t kBytesInFlight = 48 * 1024;
-/// Bytes in flight that an SM is asked for if registers allow it: other warps then hide the computation.
-constexpr int64_t kWantedBytesInFlight = 96 * 1024;
 /// Registers of a thread for addresses, predicates and partial sums, besides elements of tiles.
 constexpr int64_t kFixedRegisters = 26;
-/// Rows above the first size are always distributed over clusters. Rows from the second size on are if one CTA needs
-/// too much of an SM.
-constexpr int64_t kLongestRowOfCta = 128 * 1024;
-constexpr int64_t kShortestRowOfCluster = 48 * 1024;
-/// Bytes of its row that a CTA of 512 threads must read so that the other CTA on its SM hides its exchanges.
-constexpr int64_t kPartThatHides = 64 * 1024;
-/// Length of rows of 16-bit elements from which weights stay in registers, and the part of a row that a CTA then
-/// holds.
-constexpr int64_t kShortestRowWithWeights = 16 * 1024, kPartWithWeights = 32 * 1024;
-/// Bytes in flight per SM for loops over rows. Measured on an H200 with gradients of norms: half of it is 2 to 8 %
-/// slower, more is not faster.
-constexpr int64_t kBytesAhead = 64 * 1024;
-/// Bytes that a CTA must read to start while the preceding kernel ends. Below, waiting for that kernel takes longer
-/// than the overlap saves.
-constexpr int64_t kOverlapBytes = 4 * 1024;
-/// Lanes that load a cache line together.
-constexpr int64_t kLanesOfLine = 8;
 /// Threads of a CTA that holds packed kernel blocks.
 constexpr unsigned kSmallCta = 128;
 /// Registers per thread of the warpgroup with the producer warp. Two consumer warpgroups beside it keep 232 of their
@@ -67,23 +47,24 @@ struct Estimate {
   bool hides(unsigned threads) const {
     // With `minCtas`, ptxas uses fewer registers than counted here.
     unsigned ctas = target.residentCtas(threads, registers(threads) * 3 / 4, 0);
-    return ctas >= 2 && ctas * work.inputBytes >= std::min(kBytesInFlight, 4 * work.inputBytes);
+    return ctas >= 2 && ctas * work.inputBytes >= std::min(target.heuristics.bytesInFlight, 4 * work.inputBytes);
   }
 };
 
 /// Returns the threads for a kernel block that needs more than a warp.
 unsigned threadsFor(const Estimate &estimate) {
   const unsigned limit = estimate.target.maxThreads;
-  const int64_t most = estimate.work.reduces ? 5 : 2;
+  const chips::Heuristics &heuristics = estimate.target.heuristics;
+  const int64_t most = estimate.work.reduces ? heuristics.mostVectorsOfReduction : heuristics.mostVectors;
   for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
     if (estimate.vectors(threads) <= most && estimate.hides(threads))
       return threads;
   // Prefers more vectors per thread to a CTA that fills half of the SM, also if nothing hides the latency.
   for (unsigned threads = kFewestThreads; threads < limit; threads *= 2)
-    if (estimate.vectors(threads) <= 8 && estimate.hides(threads))
+    if (estimate.vectors(threads) <= heuristics.mostVectorsOfRow && estimate.hides(threads))
       return threads;
   unsigned threads = kFewestThreads;
-  while (threads < limit && estimate.vectors(threads) > 8)
+  while (threads < limit && estimate.vectors(threads) > heuristics.mostVectorsOfRow)
     threads *= 2;
   return threads;
 }
@@ -92,7 +73,8 @@ unsigned threadsFor(const Estimate &estimate) {
 /// such requirement.
 unsigned wantedCtas(const Estimate &estimate, unsigned threads) {
   const Work &work = estimate.work;
-  int64_t wanted = std::max<int64_t>(2, llvm::divideCeil(kWantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
+  int64_t wanted = std::max<int64_t>(
+      2, llvm::divideCeil(estimate.target.heuristics.wantedBytesInFlight, std::max<int64_t>(work.inputBytes, 1)));
   wanted = std::min<int64_t>({wanted, estimate.target.maxCtasPerSm, estimate.target.maxThreadsPerSm * 3 / 4 / threads});
   // Three quarters of the threads of an SM are enough. A requirement that leaves too few registers only causes spills.
   while (wanted > 2 && estimate.target.residentCtas(threads, estimate.registers(threads) * 5 / 8, 0) < wanted)
@@ -162,7 +144,7 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   if (!cluster) {
     threads = 512, ctas = 2;
     cluster = clusterFor(work, target, threads, ctas);
-    stays = stays || !cluster || work.rowBytes < kPartThatHides * *cluster;
+    stays = stays || !cluster || work.rowBytes < target.heuristics.partThatHides * *cluster;
   }
   if (!cluster)
     ctas = 1, cluster = target.maxCluster;
@@ -179,7 +161,7 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
   // A CTA alone on its SM hides nothing. So its next row is in flight meanwhile, and it gets more work between two
   // exchanges.
   unsigned part = *cluster;
-  while (part > 2 && work.rowBytes / part < kPartThatHides)
+  while (part > 2 && work.rowBytes / part < target.heuristics.partThatHides)
     part /= 2;
   if (stays || threads > 256) {
     addStaying(part, 1);
@@ -199,14 +181,15 @@ llvm::SmallVector<Launch> forCluster(const Work &work, const TargetModel &target
 /// profit from a second row in flight, others lose by it.
 std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
-  const int64_t shortest = elementBytes < 4 ? kShortestRowWithWeights : kLongestRowOfCta;
+  const int64_t shortest =
+      elementBytes < 4 ? target.heuristics.shortestRowWithWeights : target.heuristics.longestRowOfCta;
   bool mayStay = work.reduces && !work.loops && !work.prints && work.isFetchable && target.hasDistributedShared;
   if (!mayStay || elementBytes > 4 || work.repeatedBytes <= work.rowBytes || work.rowBytes < shortest)
     return std::nullopt;
   Launch launch{.threads = 512, .persistent = true, .stages = elementBytes < 4 ? 1u : 2u};
-  while (launch.cluster < target.maxCluster && work.rowBytes > kPartWithWeights * launch.cluster)
+  while (launch.cluster < target.maxCluster && work.rowBytes > target.heuristics.partWithWeights * launch.cluster)
     launch.cluster *= 2;
-  if (2 * work.rowBytes <= kPartWithWeights * launch.cluster)
+  if (2 * work.rowBytes <= target.heuristics.partWithWeights * launch.cluster)
     launch.minCtas = 2;
   return launch;
 }
@@ -214,7 +197,7 @@ std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
 /// Returns whether a CTA with a whole row leaves no room for a second one on its SM.
 bool fillsSm(const Work &work, const TargetModel &target) {
   constexpr int64_t fewestThreads = 256;
-  return work.rowBytes >= kShortestRowOfCluster &&
+  return work.rowBytes >= target.heuristics.shortestRowOfCluster &&
          2 * (work.liveRegisters + kFixedRegisters * fewestThreads) > target.registersPerSm;
 }
 
@@ -224,7 +207,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
   if (work.dotElements != 0)
     return forDot(work, target);
   bool mayUseClusters = work.reduces && !work.loops && !work.prints && target.hasDistributedShared;
-  if (work.widestBytes > kLongestRowOfCta && mayUseClusters)
+  if (work.widestBytes > target.heuristics.longestRowOfCta && mayUseClusters)
     return forCluster(work, target);
   Estimate estimate{work, target};
   llvm::SmallVector<Launch> result;
@@ -240,7 +223,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
       work.computedElements <= kMostComputed * target.warpSize) {
     int64_t lanes = llvm::bit_ceil(static_cast<uint64_t>(llvm::divideCeil(work.widestBytes, kVectorBytes)));
     if (!work.writesRows)
-      lanes = std::max(std::min<int64_t>(lanes, kLanesOfLine), lanes / vectors);
+      lanes = std::max(std::min<int64_t>(lanes, target.cacheLineBytes / kVectorBytes), lanes / vectors);
     unsigned block = std::clamp<int64_t>(lanes, 1, target.warpSize);
     add({.threads = kSmallCta, .blocks = kSmallCta / block});
     add({.threads = kSmallCta});
@@ -305,7 +288,7 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
   if (!work.loops || !work.reduces || !work.isFetchable || slot == 0 || work.dotElements != 0 ||
       work.mmaElements != 0 || !target.hasAsyncCopy)
     return 0;
-  int64_t wanted = std::min<int64_t>(llvm::divideCeil(kBytesAhead, slot), kMost);
+  int64_t wanted = std::min<int64_t>(llvm::divideCeil(target.heuristics.bytesAhead, slot), kMost);
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
 }
 
@@ -341,7 +324,8 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
 
 static bool overlapsOther(const Launch &launch, tile::KernelOp kernel, const Work &work, const TargetModel &target) {
   bool repeats = work.loops || launch.persistent || kernel.isPersistent();
-  return target.hasDependentLaunch && (repeats || work.inputBytes * launch.blocks >= kOverlapBytes * launch.cluster);
+  return target.hasDependentLaunch &&
+         (repeats || work.inputBytes * launch.blocks >= target.heuristics.overlapBytes * launch.cluster);
 }
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {

@@ -33,8 +33,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// How many iterations ahead kgpu.touch prefetches, for loads in registers of kernels with rings.
-constexpr int64_t kIterationsAhead = 3;
 
 /// Prefetches the address of a later iteration into the L2 cache. A load for the next iteration ends in a register
 /// move, which ptxas places at the iteration's end. So a load that takes longer than the rest of an iteration delays
@@ -46,7 +44,8 @@ void touchFurther(OpBuilder &builder, const LoadAhead &ahead) {
   if (view.getRank() != 1 || view.getUnit() != 0)
     return;
   Location loc = load.getLoc();
-  Value counter = counterAfter(builder, loop, loop.getInductionVar(), kIterationsAhead);
+  int64_t iterations = heuristicsOf(load->getParentOfType<tile::KernelOp>()).iterationsAhead;
+  Value counter = counterAfter(builder, loop, loop.getInductionVar(), iterations);
   Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, counter, loop.getUpperBound());
   IRMapping mapping = ahead.addressAt(builder, counter);
   Value offset = load.getOffsets().front();

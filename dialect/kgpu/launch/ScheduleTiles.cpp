@@ -33,11 +33,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-/// Rows of a group. Measured on an H200: 8 to 32 are within 1 % of each other.
-constexpr int64_t kGroupRows = 16;
-/// Rows of a group if columns decide how often a loop runs. Tiles of a group are then at different positions along the
-/// rows, and all of the group's rows stay in the cache.
-constexpr int64_t kUnevenGroupRows = 4;
 
 constexpr Optimisation kOrder{"kgpu-schedule-tiles", "order of tiles"};
 
@@ -45,7 +40,8 @@ class Schedule {
 public:
   /// `shared` is the coordinate along which the CTAs of a cluster take adjacent tiles; none if CTAs take tiles alone.
   Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, const Launch &launch)
-      : op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic), builder(op), loc(op.getLoc()) {}
+      : op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic),
+        heuristics(heuristicsOf(op->getParentOfType<tile::KernelOp>())), builder(op), loc(op.getLoc()) {}
 
   void run() {
     Value zero = constant(0), total = constant(1);
@@ -69,7 +65,7 @@ public:
       return moveInto(schedule.loop, schedule.coordinates);
     }
     if (isUneven(op.getCoordinates().back()))
-      groupRows = kUnevenGroupRows;
+      groupRows = heuristics.unevenGroupRows;
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
     bool turns = !isDynamic && isUneven(op.getCoordinates()), hasGroups = isProduct && counts.size() >= 2;
     if (turns)
@@ -188,7 +184,8 @@ private:
   std::optional<unsigned> shared;
   unsigned cluster;
   bool isDynamic;
-  int64_t groupRows = kGroupRows;
+  const chips::Heuristics &heuristics;
+  int64_t groupRows = heuristics.groupRows;
   OpBuilder builder;
   Location loc;
 };

@@ -68,8 +68,10 @@ public:
     second = dots[1];
     if (sharing.contains(second))
       return "its second product reads a part of a tile that the first product reads";
-    if (isShort(second))
-      return "its second product has 8-bit operands and at most 128 columns, and is shorter than the delay";
+    int64_t mostColumns = heuristicsOf(loop->getParentOfType<tile::KernelOp>()).mostColumnsOfBytes;
+    if (isOfBytes(second) && cast<RankedTensorType>(second.getType()).getDimSize(1) <= mostColumns)
+      return "its second product has 8-bit operands and at most " + std::to_string(mostColumns) +
+             " columns, and is shorter than the delay";
     auto carried =
         second->hasOneUse() ? llvm::find(loop.getYieldedValues(), second.getResult()) : loop.getYieldedValues().end();
     if (carried == loop.getYieldedValues().end())
@@ -152,11 +154,8 @@ public:
   }
 
 private:
-  /// Returns whether the product is so short that carrying its left operand does not pay.
-  static bool isShort(tile::DotOp dot) {
-    constexpr int64_t mostColumns = 128;
-    unsigned bits = getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();
-    return bits == 8 && cast<RankedTensorType>(dot.getType()).getDimSize(1) <= mostColumns;
+  static bool isOfBytes(tile::DotOp dot) {
+    return getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth() == 8;
   }
 
   /// Returns the ops of the body that these values depend on.

@@ -10,9 +10,6 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-constexpr int64_t kMostSlots = 8;
-/// With this many slots, enough bytes are in flight.
-constexpr int64_t kManySlots = 4;
 constexpr int64_t kValueSlots = 2;
 /// Of tiles that warpgroups exchange in the same iteration, or with a delay of one. kgpu.ring gives the reason.
 constexpr int64_t kExchangedSlots = 2, kDelayedSlots = 4;
@@ -60,8 +57,9 @@ private:
     bytes -= exchanged;
     auto roomBeside = [&](int64_t slots) { return (bytes - slots * seldom) / often; };
     int64_t stages = kernel.getHint(tile::Hint::Stages);
-    int64_t seldomSlots = roomBeside(2) >= std::min(kManySlots, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
-    int64_t slots = std::min(stages != 0 ? stages : kMostSlots, roomBeside(seldomSlots));
+    int64_t seldomSlots =
+        roomBeside(2) >= std::min(target.heuristics.manySlots, std::max<int64_t>(roomBeside(1), 2)) ? 2 : 1;
+    int64_t slots = std::min(stages != 0 ? stages : target.heuristics.mostSlots, roomBeside(seldomSlots));
     if (slots < 2)
       return kernel.emitError() << "needs " << taken + exchanged + seldom + 2 * often
                                 << " bytes of shared memory for operands that are copied ahead";

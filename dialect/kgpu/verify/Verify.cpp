@@ -40,14 +40,14 @@ private:
       return kernel.emitError("has no target or no launch: run kgpu-configure before");
     const TargetModel &target = targetOf(kernel);
     if (launch.threads > target.maxThreads)
-      return kernel.emitError() << "has " << launch.threads << " threads, " << target.chip << " runs at most "
-                                << target.maxThreads << " in a CTA";
+      return kernel.emitError() << "has " << launch.threads << " threads, " << llvm::StringRef(target.name)
+                                << " runs at most " << target.maxThreads << " in a CTA";
     if (launch.cluster > target.maxCluster)
-      return kernel.emitError() << "has clusters of " << launch.cluster << " CTAs, " << target.chip << " runs at most "
-                                << target.maxCluster;
+      return kernel.emitError() << "has clusters of " << launch.cluster << " CTAs, " << llvm::StringRef(target.name)
+                                << " runs at most " << target.maxCluster;
     if (launch.shared > int64_t(target.sharedPerCta))
-      return kernel.emitError() << "needs " << launch.shared << " bytes of shared memory, " << target.chip << " has "
-                                << target.sharedPerCta << " for a CTA";
+      return kernel.emitError() << "needs " << launch.shared << " bytes of shared memory, "
+                                << llvm::StringRef(target.name) << " has " << target.sharedPerCta << " for a CTA";
     return success();
   }
 

@@ -52,15 +52,6 @@ RoleRegisters registersOfRoles(unsigned available, const kgpu::TargetModel &targ
   return {forLoads, evenly(left - launch.producers * make * kgpu::kWarpgroupThreads, launch.consumers), make};
 }
 
-/// With fewer accumulator registers in a thread than this, its share of all registers is enough, and none move. ptxas
-/// then allocates registers itself. It ignores (C7508) a setmaxnreg for fewer registers than at the entry.
-constexpr int64_t fewSumRegisters = 64;
-/// Accumulator registers of a thread beyond which registers are scarcer in consumers than in producer warps.
-constexpr int64_t manySumRegisters = 128;
-
-/// Accumulator registers of a thread up to which producer warps may have all registers that they can use.
-constexpr int64_t moderateSumRegisters = 104;
-
 /// Returns the registers that the results of all products take in a consumer thread.
 int64_t sumRegisters(kgpu::RolesOp roles) {
   int64_t registers = 0;
@@ -91,13 +82,13 @@ int64_t numbersOfSteps(kgpu::RolesOp roles) {
 
 /// Chooses the registers of a producer thread. Multicast copies need more, because the parts of the CTAs have addresses
 /// of their own.
-unsigned registersForLoads(kgpu::RolesOp roles, bool sharesCopies) {
-  if (sumRegisters(roles) > manySumRegisters)
+unsigned registersForLoads(kgpu::RolesOp roles, const chips::Heuristics &heuristics, bool sharesCopies) {
+  if (sumRegisters(roles) > heuristics.manySumRegisters)
     return looksUpInSteps(roles) ? sharesCopies ? 56 : 40 : 24;
   int64_t products = 0;
   roles.walk([&](kgpu::WgmmaOp) { ++products; });
   bool hasManyNumbers = products == 1 && numbersOfSteps(roles) >= manyNumbers;
-  return dividesInSteps(roles) || hasManyNumbers || sumRegisters(roles) <= moderateSumRegisters ? 56 : 40;
+  return dividesInSteps(roles) || hasManyNumbers || sumRegisters(roles) <= heuristics.moderateSumRegisters ? 56 : 40;
 }
 } // namespace
 
@@ -140,12 +131,16 @@ LogicalResult Emitter::emitRoles(kgpu::RolesOp op) {
   Value loads =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, warpgroup, constantOf(builder, launch.computing()));
   const kgpu::TargetModel &target = kgpu::targetOf(kernel);
-  // No registers move if all threads may have the maximum, or need no more than their share.
+  // No registers move if all threads may have the maximum, or need no more than their share. ptxas then allocates
+  // registers itself. It ignores (C7508) a setmaxnreg for fewer registers than at the entry.
   unsigned available = target.registersPerSm / std::max(launch.minCtas, 1u);
-  bool moves = available < target.maxRegisters * launch.threads && sumRegisters(op) >= fewSumRegisters;
-  unsigned forLoads = launch.loadRegisters ? launch.loadRegisters : registersForLoads(op, sharesCopies);
+  bool moves =
+      available < target.maxRegisters * launch.threads && sumRegisters(op) >= target.heuristics.fewSumRegisters;
+  unsigned forLoads =
+      launch.loadRegisters ? launch.loadRegisters : registersForLoads(op, target.heuristics, sharesCopies);
   RoleRegisters limits = registersOfRoles(available, target, launch, forLoads);
-  if (sumRegisters(op) <= manySumRegisters) // Otherwise the producer warp has no registers for reciprocals.
+  // With more sums, the producer warp has no registers for reciprocals.
+  if (sumRegisters(op) <= target.heuristics.manySumRegisters)
     multiplyInSteps(op);
   if (moves)
     startWithShareOfRegisters(builder);

@@ -130,7 +130,7 @@ TEST_F(Assemble, KernelsOfTheCpuTests) {
 /// registers.
 TEST_F(Assemble, ProductsOnEveryChip) {
   for (const kgpu::TargetModel &target : kgpu::allTargets()) {
-    SCOPED_TRACE(target.chip.str());
+    SCOPED_TRACE(std::string(target.name));
     unsigned kernels = 0;
     forEachModule(KPKG_PRODUCT_FOLDER, [&](mlir::ModuleOp module) {
       // On chips with a better instruction, the last candidates are still those of mma.sync.
@@ -139,9 +139,9 @@ TEST_F(Assemble, ProductsOnEveryChip) {
       auto ofWarps = llvm::find_if(launches, [](const kgpu::Launch &launch) { return launch.consumers == 0; });
       ASSERT_NE(ofWarps, launches.end());
       mlir::PassManager passes(module.getContext());
-      buildGpuPipeline(passes, target.chip, ofWarps - launches.begin());
+      buildGpuPipeline(passes, target.name, ofWarps - launches.begin());
       ASSERT_TRUE(succeeded(passes.run(module)));
-      if (std::optional<compiler::PtxasReport> report = assemble(module, *ptxas, target.chip)) {
+      if (std::optional<compiler::PtxasReport> report = assemble(module, *ptxas, target.name)) {
         EXPECT_THAT(compiler::lint(*report), testing::IsEmpty());
         kernels += report->kernels.size();
       }
