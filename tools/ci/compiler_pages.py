@@ -1,4 +1,4 @@
-"""Generates the pages of the dialects and passes under docs/compiler/ from the TableGen sources.
+"""Generates the pages under docs/compiler/: of dialects and passes from TableGen, of dtypes and chips from tables.
 
 Called with `--check` it writes nothing, and lists the pages that differ from their source.
 
@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+from table_pages import TABLE_PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/compiler"
@@ -39,6 +41,7 @@ PAGES: dict[str, tuple[str, list[tuple[str, list[str]]]]] = {
         ],
     ),
 }
+ALL_PAGES = [*PAGES, *TABLE_PAGES]
 
 
 def generated(source: str, options: list[str]) -> str:
@@ -52,6 +55,8 @@ def generated(source: str, options: list[str]) -> str:
 
 def page(name: str) -> str:
     """Returns the whole text of a page."""
+    if name in TABLE_PAGES:
+        return TABLE_PAGES[name]()
     heading, parts = PAGES[name]
     sources = ", ".join(f"`{source}`" for source, _ in parts)
     notice = f"`tools/dev pages` writes this page from {sources}. [compiler.md](../compiler.md) explains the whole."
@@ -68,8 +73,8 @@ def unknown_passes() -> list[str]:
 def differing() -> list[str]:
     """Lists the pages that are not as their sources make them."""
     return unknown_passes() + [
-        f"{FOLDER}/{name}: differs from its TableGen source; run `tools/dev pages`"
-        for name in PAGES
+        f"{FOLDER}/{name}: differs from its source; run `tools/dev pages`"
+        for name in ALL_PAGES
         if not (ROOT / FOLDER / name).is_file() or (ROOT / FOLDER / name).read_text() != page(name)
     ]
 
@@ -80,7 +85,7 @@ def main() -> int:
         print(*found, sep="\n")
         return 1 if found else 0
     (ROOT / FOLDER).mkdir(exist_ok=True)
-    for name in PAGES:
+    for name in ALL_PAGES:
         (ROOT / FOLDER / name).write_text(page(name))
     return 0
 
