@@ -12,7 +12,20 @@ set(KPKG_MLIR_INCLUDES ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 # One precompiled header for all code that sees MLIR: without it the front end costs 13 s a file.
 add_library(kpkg_mlir_pch STATIC ${CMAKE_SOURCE_DIR}/tools/cmake/MlirPch.cpp)
 target_include_directories(kpkg_mlir_pch SYSTEM PUBLIC ${KPKG_MLIR_INCLUDES})
-target_precompile_headers(kpkg_mlir_pch PRIVATE ${CMAKE_SOURCE_DIR}/tools/cmake/MlirPch.h)
+target_precompile_headers(kpkg_mlir_pch PRIVATE <tools/cmake/MlirPch.h>)
+set(KPKG_MLIR_PCH ${CMAKE_BINARY_DIR}/CMakeFiles/kpkg_mlir_pch.dir/cmake_pch.hxx.pch)
+# The precompiled header holds paths of its clone. ccache hashes this text in its place, so that clones share objects.
+file(SHA256 ${CMAKE_SOURCE_DIR}/tools/cmake/MlirPch.h pch_hash)
+file(WRITE ${KPKG_MLIR_PCH}.sum "${pch_hash} ${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${KPKG_SANITIZE} ${KPKG_FUZZ}")
+
+# kpkg_use_pch(target): begins each source of the target with the precompiled header. CMake's own REUSE_FROM names a
+# second file by its absolute path, which no other clone has.
+function(kpkg_use_pch name)
+  add_dependencies(${name} kpkg_mlir_pch)
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${KPKG_MLIR_PCH}>")
+  get_target_property(sources ${name} SOURCES)
+  set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS ${KPKG_MLIR_PCH})
+endfunction()
 
 # lld initialises every target that LLVM was built with, and LLVM's LTO asks for Polly: 60 MB of code that kpkg never runs. These definitions
 # do nothing in their place.
@@ -36,7 +49,7 @@ function(kpkg_mlir_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_include_directories(${name} SYSTEM PUBLIC ${KPKG_MLIR_INCLUDES})
-  target_precompile_headers(${name} REUSE_FROM kpkg_mlir_pch)
+  kpkg_use_pch(${name})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
@@ -47,7 +60,7 @@ endfunction()
 # needs nothing installed, which is what users get.
 function(kpkg_use_mlir name mode)
   target_include_directories(${name} SYSTEM PRIVATE ${KPKG_MLIR_INCLUDES})
-  target_precompile_headers(${name} REUSE_FROM kpkg_mlir_pch)
+  kpkg_use_pch(${name})
   # The header was compiled with -fPIC; CMake would compile a program with -fPIE, which refuses it.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
