@@ -103,7 +103,7 @@ public:
   const Traits &traits() const;
   int32_t index() const { return number; }
 
-  //===--- Code -------------------------------------------------------------------------------------------------===//
+  //===--- Code ---===//
   /// Returns the rank of a target among those that the device runs, 0 for the best, or nothing.
   virtual std::optional<size_t> targetRank(std::string_view target) const = 0;
   /// Returns the targets that it is named by, best first.
@@ -118,7 +118,7 @@ public:
   /// Starts what the first launch would start.
   virtual void warmUp() {}
 
-  //===--- Limits and properties ----------------------------------------------------------------------------------===//
+  //===--- Limits and properties ---===//
   virtual Result<Description> describe() const = 0;
   /// Returns the tensor maps that kernels may use; null: none.
   virtual const TensorMapLimits *tensorMaps() const { return nullptr; }
@@ -131,14 +131,12 @@ public:
   /// Null if the host's threads do not compute its launches.
   virtual WorkerThreads *threads() { return nullptr; }
 
-  //===--- Context
-  //--------------------------------------------------------------------------------------------------===//
+  //===--- Context ---===//
   /// Makes the device current for this thread; use Scope. Returns whether `leave` must follow.
   virtual bool enter(std::optional<Error> &failure) = 0;
   virtual void leave() = 0;
 
-  //===--- Memory
-  //---------------------------------------------------------------------------------------------------===//
+  //===--- Memory ---===//
   /// Allocates memory in stream order, aligned to at least 64 bytes. 0 bytes may give null.
   virtual Result<std::byte *> allocate(size_t bytes, Stream stream) = 0;
   /// Frees memory in stream order; null is allowed.
@@ -150,8 +148,7 @@ public:
   virtual Status copyFromHost(std::byte *to, const void *from, size_t bytes, Stream stream) = 0;
   virtual Status copyToHost(void *to, const std::byte *from, size_t bytes, Stream stream) = 0;
 
-  //===--- Streams, events and graphs
-  //-------------------------------------------------------------------------------===//
+  //===--- Streams, events and graphs ---===//
   /// Creates a stream that does not wait for the default stream. Null if there is only one.
   virtual Result<Stream> createStream() = 0;
   virtual Status destroyStream(Stream stream) = 0;
