@@ -30,9 +30,9 @@ static ByteRange rangeOf(const kpkg_tensor &tensor) {
     (reach < 0 ? lowest : highest) += reach;
     dense *= tensor.shape[d];
   }
-  int64_t bytes = int64_t(kpkg_dtype_size(tensor.dtype));
+  plan::DType dtype = plan::DType(tensor.dtype);
   uint64_t data = reinterpret_cast<uint64_t>(tensor.data);
-  return {data + uint64_t(lowest * bytes), data + uint64_t((highest + 1) * bytes)};
+  return {data + uint64_t(plan::dtypeBytes(dtype, lowest)), data + uint64_t(plan::dtypeBytes(dtype, highest + 1))};
 }
 
 /// Returns whether no two elements share memory: each stride is beyond the extent of the smaller ones. It also refuses
@@ -221,7 +221,7 @@ static Status placeResults(const PlannedCall &planned, const OpEntry &op, Frame 
       return Error{KPKG_ERROR_MEMORY, op.name + ": the allocator of the caller gave no memory", op.name, {}, {}};
     base = static_cast<std::byte *>(data);
     result.index = allocations++;
-    result.data = base + result.offset * plan::dtypeBytes(plan::DType(result.dtype));
+    result.data = base + plan::dtypeBytes(plan::DType(result.dtype), result.offset);
   }
   return {};
 }

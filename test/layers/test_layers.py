@@ -95,8 +95,8 @@ ALLOWED = {
     "dialect/pipeline": ["dialect"],
     "runtime/torch": ["runtime/include"],
     "runtime/python": ["runtime/include"],
-    "runtime/manifest": [],
     "runtime/chips": [],
+    "runtime/manifest": [],
     "runtime": ["runtime"],
 }
 

@@ -20,8 +20,8 @@ OpCost &OpCost::operator+=(const OpCost &other) {
 }
 
 OpCost costOf(Operation *op) {
-  // Per cycle of a multiprocessor of sm_90. Source: tables of arithmetic throughput in NVIDIA's CUDA programming guide.
-  constexpr int64_t kTensorBytes = 2 * 2048, kFp32Lanes = 128, kSfuLanes = 16;
+  const TargetModel &target = targetOf(op->getParentOfType<tile::KernelOp>());
+  const auto tensorBytes = int64_t(2 * target.tensor16PerCycle), lanes = int64_t(target.float32PerCycle);
   OpCost cost;
   int64_t elements = 0;
   for (Type type : op->getResultTypes())
@@ -30,15 +30,14 @@ OpCost costOf(Operation *op) {
   if (auto dot = dyn_cast<tile::DotOp>(op)) {
     auto left = cast<RankedTensorType>(dot.getLhs().getType());
     cost.registers = elements;
-    cost.tensorCycles = elements * left.getShape().back() * elementBytes(left.getElementType()) / kTensorBytes;
+    cost.tensorCycles = elements * left.getShape().back() * elementBytes(left.getElementType()) / tensorBytes;
   } else if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::TanhOp, math::RsqrtOp, arith::DivFOp>(
                  op)) {
-    cost.sfuCycles = llvm::divideCeil(elements, kSfuLanes);
+    cost.sfuCycles = llvm::divideCeil(elements, int64_t(target.specialPerCycle));
   } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
-    cost.fp32Cycles =
-        llvm::divideCeil(cast<RankedTensorType>(reduce.getValue().getType()).getNumElements(), kFp32Lanes);
+    cost.fp32Cycles = llvm::divideCeil(cast<RankedTensorType>(reduce.getValue().getType()).getNumElements(), lanes);
   } else if (op->hasTrait<OpTrait::Elementwise>() && !op->hasTrait<OpTrait::ConstantLike>()) {
-    cost.fp32Cycles = llvm::divideCeil(elements, kFp32Lanes);
+    cost.fp32Cycles = llvm::divideCeil(elements, lanes);
   }
   return cost;
 }
