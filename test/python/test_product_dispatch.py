@@ -37,6 +37,23 @@ CHOICES = [
 ]
 #: Checked beside random shapes: split-K, and tiles of gemm_tiles with few rows in the last tile.
 DIVIDED = [(65, 64, 4096), (193, 64, 4096), (129, 64, 4096), (130, 264, 8192), (193, 2056, 200), (257, 2056, 200)]
+#: Dtype; rows, columns and depth; the kernels. Random calls of such products were up to 80 times slower than PyTorch's.
+PARTS = ["part_products", "reduce_products"]
+FEW = [
+    (torch.float32, (5, 40, 600), PARTS),
+    (torch.float32, (300, 7, 600), PARTS),
+    (torch.float32, (70, 70, 1300), PARTS),
+    (torch.float32, (20, 24, 4500), PARTS),
+    (torch.float32, (1200, 1200, 24), ["gemm_tiles"]),
+    (torch.float32, (33, 70, 9), ["short_sums"]),
+    (torch.bfloat16, (33, 270, 9), ["short_sums"]),
+    (torch.float16, (300, 11, 15), ["short_sums"]),
+    (torch.bfloat16, (70, 3, 9), ["row_products"]),
+    (torch.float16, (5000, 3, 40), ["row_products"]),
+    (torch.bfloat16, (5000, 1, 300), ["row_products"]),
+    (torch.float16, (6, 100, 2047), SPLIT),
+    (torch.float16, (7, 100, 1030), SPLIT),
+]
 launched: Counter[str] = Counter()
 
 
@@ -65,6 +82,17 @@ def test_choice(package, shape, kernels, tile):
     assert [instance.partition("[")[0] for instance in instances] == kernels
     found = re.search(r"TILE=(\d+)", instances[0])
     assert (int(found[1]) if found else None) == tile
+
+
+@pytest.mark.parametrize("dtype, shape, kernels", FEW, ids=str)
+def test_few_rows_columns_and_terms(package, dtype, shape, kernels):
+    m, n, k = shape
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(size, dtype=torch.float64, generator=generator).to(dtype) for size in ((m, k), (n, k)))
+    assert [instance.partition("[")[0] for instance in chosen(package.gemm, a, b.t())] == kernels
+    want = a.double() @ b.t().double()
+    round_off = ROUND_OFF.get(dtype, 2.0**-24)
+    assert float((package.gemm(a, b.t()).double() - want).abs().max() / want.abs().max()) <= 16 * round_off
 
 
 def test_batches_of_small_matrices(package):
