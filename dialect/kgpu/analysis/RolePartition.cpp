@@ -164,21 +164,15 @@ private:
                                    "other warpgroup can compute that");
       cuts[cutOf(product.getLhs())].push_back(product);
     }
-    WalkResult found = kernel.walk([&](Operation *op) {
+    kernel.walk([&](Operation *op) {
       if (op->getNumRegions() != 0 || op->hasTrait<OpTrait::IsTerminator>() || !isOfConsumers(op))
-        return WalkResult::advance();
+        return;
       if (isStore(op))
         result.consumerStores.insert(op);
-      for (OpOperand &operand : op->getOpOperands()) {
+      for (OpOperand &operand : op->getOpOperands())
         if (isPublished(operand.get()) && !(isa<tile::DotOp>(op) && operand.getOperandNumber() == 0))
           cuts.insert({cutOf(operand.get()), {}});
-        else if (!isa<RankedTensorType>(operand.get().getType()) && isOnlyOfFirst(operand.get()))
-          return WalkResult(op->emitOpError("needs a number that other warpgroups compute, which no channel passes"));
-      }
-      return WalkResult::advance();
     });
-    if (found.wasInterrupted())
-      return failure();
     for (auto &[tile, products] : cuts) {
       auto type = cast<RankedTensorType>(tile.getType());
       bool isOperand = !products.empty();
@@ -197,8 +191,10 @@ private:
     return llvm::any_of(op->getOperands(), depends) || llvm::any_of(op->getResults(), depends);
   }
 
-  bool isPublished(Value value) const { return isa<RankedTensorType>(value.getType()) && isOnlyOfFirst(value); }
-  bool isOnlyOfFirst(Value value) const { return ofFirst.contains(value) && !ofSecond.contains(value); }
+  /// Returns whether the producer warpgroup computes the tile. Numbers never depend on tiles.
+  bool isPublished(Value value) const {
+    return isa<RankedTensorType>(value.getType()) && ofFirst.contains(value) && !ofSecond.contains(value);
+  }
 
   /// Returns the tile before ops that compute nothing: it is no larger, and the reader repeats these ops.
   Value cutOf(Value value) const {

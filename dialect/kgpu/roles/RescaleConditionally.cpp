@@ -17,6 +17,7 @@
 // cycles that it needs. Measured on an H200 with latent attention: 5 to 6 % of all time.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/roles/RoleCode.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -27,12 +28,6 @@ namespace kpkg::kgpu {
 
 namespace {
 bool isOne(Value value) { return matchPattern(value, m_OneFloat()); }
-
-Value rootOf(Value buffer) {
-  while (Value whole = aliasedBuffer(buffer.getDefiningOp()))
-    buffer = whole;
-  return buffer;
-}
 
 /// Returns the multiplications of accumulators by a factor that is loaded as one value for each row, in program order.
 SmallVector<arith::MulFOp> productsWith(LocalLoadOp factor) {
@@ -93,11 +88,11 @@ struct RescaleConditionally final : impl::KgpuRescaleConditionallyBase<RescaleCo
       roles.getProducers().walk([&](PublishOp hand) {
         auto select = hand.getValue().getDefiningOp<arith::SelectOp>();
         if (select && (isOne(select.getTrueValue()) || isOne(select.getFalseValue())))
-          mostlyOne.insert(rootOf(hand.getBuffer()));
+          mostlyOne.insert(wholeBuffer(hand.getBuffer()));
       });
       SmallVector<LocalLoadOp> factors;
       roles.getConsumers().walk([&](LocalLoadOp load) {
-        if (mostlyOne.contains(rootOf(load.getBuffer())))
+        if (mostlyOne.contains(wholeBuffer(load.getBuffer())))
           factors.push_back(load);
       });
       for (LocalLoadOp factor : factors)
