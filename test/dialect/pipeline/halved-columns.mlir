@@ -27,6 +27,7 @@
 // CHECK: scf.for
 // CHECK: kgpu.await %[[RING:.*]][%[[USE:.*]]]
 // CHECK: %[[SLOT:.*]] = kgpu.slot %{{.*}} -> !kgpu.smem<576x64xbf16
+// CHECK: %[[COLUMNS:.*]] = kgpu.transpose_buffer %[[SLOT]]
 // CHECK: %[[S:.*]] = kgpu.wgmma %{{.*}}, %[[SLOT]], %{{.*}} adds %false : {{.*}}, tensor<64x64xf32, #[[OWN]]>
 // Warpgroups that meet run in step, and take no turns.
 // CHECK-NOT: kgpu.ping_pong_wait
@@ -34,7 +35,6 @@
 // CHECK: kgpu.local_store %{{.*}}, %[[SHARED:.*]] : tensor<64x64xbf16, #[[OWN]]>
 // CHECK: kgpu.barrier
 // CHECK: %[[P:.*]] = kgpu.local_load %[[SHARED]] : {{.*}} -> tensor<64x64xbf16, #[[BOTH]]>
-// CHECK: %[[COLUMNS:.*]] = kgpu.transpose_buffer %[[SLOT]]
 // CHECK: %[[O:.*]] = kgpu.wgmma %[[P]], %[[COLUMNS]], %{{.*}} : tensor<64x64xbf16, #[[BOTH]]>, !kgpu.smem<64x576xbf16, {{.*}}>, tensor<64x512xf32, #[[HALF]]>
 // CHECK: kgpu.wgmma_wait 0 %[[O]]
 // CHECK: kgpu.release %[[RING]][%[[USE]]]

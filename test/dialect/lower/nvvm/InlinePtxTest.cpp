@@ -199,7 +199,8 @@ TEST(InlinePtxTable, IsComplete) {
   table = table.substr(table.find("## What the NVVM dialect"));
   EXPECT_EQ(found(table, "\n\\| `(\\w+)` \\|"),
             found(contentsOf(folder + "/InlinePtx.h"), "\\n[\\w:<> ]+?(\\w+)\\(mlir::Implicit"));
-  EXPECT_EQ(found(table, "`InlinePtx\\.([A-Z]\\w+)`"), found(contentsOf(__FILE__), "TEST_F\\(InlinePtx, (\\w+)\\)"));
+  EXPECT_EQ(found(table, "`InlinePtx\\.([A-Z]\\w+)`"),
+            found(contentsOf(KPKG_TEST_FOLDER "/InlinePtxTest.cpp"), "TEST_F\\(InlinePtx, (\\w+)\\)"));
   std::error_code error;
   for (llvm::sys::fs::directory_iterator file(folder, error), end; file != end && !error; file.increment(error))
     if (llvm::StringRef path = file->path(); path.ends_with(".cpp") && !path.ends_with("/InlinePtx.cpp"))
