@@ -205,6 +205,9 @@ class _Machine:
 
 def _are_same(first: Any, second: Any) -> bool:
     """Returns whether both are equal for every value of the symbols, without a guard."""
+    if isinstance(first, View) and isinstance(second, View):
+        fields = [(view.shape, view.strides, view.dtype, view.is_argument) for view in (first, second)]
+        return _are_same(*fields)
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return len(first) == len(second) and all(map(_are_same, first, second))
     if isinstance(first, SYMBOLIC) or isinstance(second, SYMBOLIC):

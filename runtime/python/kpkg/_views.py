@@ -164,7 +164,7 @@ def reshape(t: View, wanted: Sequence[Any]) -> View:
         return View.of(extents, _dense_strides(extents), t.dtype, t.is_argument)
     try:
         return t._replace(tensor=t.tensor.view(extents))
-    except RuntimeError:
+    except (RuntimeError, ValueError):  # of symbolic extents PyTorch raises the latter
         return empty(extents, t.dtype)
 
 
