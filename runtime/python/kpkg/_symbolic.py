@@ -81,7 +81,7 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
         if value is ...:
             value = argument.default
         if isinstance(value, torch.Tensor):
-            value = View.of(value.shape, value.stride(), _arrays.dtype_name(value.dtype), True)
+            value = View(_arrays.dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), True)
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
         elif value is None and argument.type == "float?":
@@ -205,9 +205,6 @@ class _Machine:
 
 def _are_same(first: Any, second: Any) -> bool:
     """Returns whether both are equal for every value of the symbols, without a guard."""
-    if isinstance(first, View) and isinstance(second, View):
-        fields = [(view.shape, view.strides, view.dtype, view.is_argument) for view in (first, second)]
-        return _are_same(*fields)
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return len(first) == len(second) and all(map(_are_same, first, second))
     if isinstance(first, SYMBOLIC) or isinstance(second, SYMBOLIC):
@@ -363,12 +360,12 @@ _PURE: dict[str, Callable[..., Any]] = {
     "is_none": lambda t: t is None,
     "empty": lambda shape, dtype: _views.empty(shape, dtype),
     "empty_like": lambda t: _views.empty(t.shape, t.dtype),
-    "transpose": _views.view_by("transpose"),
-    "permute": _views.view_by("permute"),
-    "expand": _views.view_by("expand"),
-    "drop": _views.view_by("select"),
+    "transpose": _views.transpose,
+    "permute": _views.permute,
+    "expand": _views.expand,
+    "drop": _views.drop,
     "slice": _views.cut,
-    "unsqueeze": _views.view_by("unsqueeze"),
+    "unsqueeze": _views.unsqueeze,
     "squeeze": _views.squeeze,
     "unfold": _views.unfold,
     "fold": _views.fold,

@@ -1,4 +1,4 @@
-"""Computes views for the shape plan with PyTorch's tensors without memory, whose sizes may be symbolic.
+"""Computes views for the shape plan, over integers that may be symbolic.
 
 The runtime has a view algebra of its own with the same rules.
 
@@ -7,12 +7,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import torch
 
 from kpkg import _native
 
@@ -27,32 +24,21 @@ class ViewError(Exception):
 
 
 class View(NamedTuple):
-    """Describes a tensor by PyTorch's tensor without memory.
+    """Describes a tensor without memory.
 
     With `is_argument`, its memory is that of an argument, so that a result needs memory of its own.
     """
 
-    tensor: torch.Tensor
     dtype: str
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
     is_argument: bool
-
-    @staticmethod
-    def of(shape: Sequence[Any], strides: Sequence[Any], dtype: str, is_argument: bool) -> View:
-        return View(torch.empty_strided(shape, strides, dtype=getattr(torch, dtype), device="meta"), dtype, is_argument)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        return tuple(self.tensor.shape)
-
-    @property
-    def strides(self) -> tuple[Any, ...]:
-        return self.tensor.stride()
 
     def describe(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
 
 
-def _dense_strides(shape: Sequence[Any]) -> tuple[Any, ...]:
+def dense_strides(shape: Sequence[Any]) -> tuple[Any, ...]:
     """Returns row-major strides; an extent of 0 counts as 1."""
     strides: list[Any] = []
     stride: Any = 1
@@ -65,7 +51,7 @@ def _dense_strides(shape: Sequence[Any]) -> tuple[Any, ...]:
 def empty(shape: Sequence[Any], dtype: str) -> View:
     if len(shape) > MAX_RANK or any(bool(n < 0) for n in shape):
         raise ViewError(f"shape {list(shape)} is negative or of rank above {MAX_RANK}")
-    return View.of(shape, _dense_strides(shape), dtype, False)
+    return View(dtype, tuple(shape), dense_strides(shape), False)
 
 
 def as_result(value: Any) -> Any:
@@ -81,30 +67,57 @@ def wrap(dim: int, rank: int) -> int:
     return int(dim % rank)  # a symbolic dimension becomes a fixed one
 
 
-def view_by(name: str) -> Callable[..., View]:
-    """Returns PyTorch's method of the name for views."""
-
-    def run(t: View, *arguments: Any) -> View:
-        with refusing():
-            made = getattr(t.tensor, name)(*arguments)
-        if made.dim() > MAX_RANK:
-            raise ViewError(f"rank {made.dim()}, more than {MAX_RANK}")
-        return t._replace(tensor=made)
-
-    return run
+def transpose(t: View, a: int, b: int) -> View:
+    rank = len(t.shape)
+    order = list(range(rank))
+    a, b = wrap(a, rank), wrap(b, rank)
+    order[a], order[b] = order[b], order[a]
+    return permute(t, order)
 
 
-@contextlib.contextmanager
-def refusing() -> Iterator[None]:
-    """Reports errors of PyTorch's functions as those of views."""
-    try:
-        yield
-    except (RuntimeError, IndexError, ValueError) as error:
-        raise ViewError(str(error).partition("\n")[0]) from None
+def permute(t: View, order: Sequence[int]) -> View:
+    rank = len(t.shape)
+    wrapped = [wrap(d, rank) for d in order]
+    if sorted(wrapped) != list(range(rank)):
+        raise ViewError(f"order {list(order)} is no permutation of {rank} dimensions")
+    return t._replace(shape=tuple(t.shape[d] for d in wrapped), strides=tuple(t.strides[d] for d in wrapped))
+
+
+def expand(t: View, shape: Sequence[Any]) -> View:
+    added = len(shape) - len(t.shape)
+    if added < 0 or len(shape) > MAX_RANK:
+        raise ViewError(f"shape {list(shape)} has rank {len(shape)}, expected {len(t.shape)} to {MAX_RANK}")
+    extents: list[Any] = []
+    strides: list[Any] = []
+    for i, wanted in enumerate(shape):
+        had = 1 if i < added else t.shape[i - added]
+        if i >= added and isinstance(wanted, int) and wanted == -1:
+            wanted = had
+        same = bool(wanted == had)
+        if not same and (bool(had != 1) or bool(wanted < 0)):
+            raise ViewError(f"cannot be expanded to {list(shape)}: dimension {i} is {had}")
+        extents.append(wanted)
+        strides.append(t.strides[i - added] if i >= added and same else 0)
+    return t._replace(shape=tuple(extents), strides=tuple(strides))
+
+
+def _without(values: tuple[Any, ...], index: int) -> tuple[Any, ...]:
+    return values[:index] + values[index + 1 :]
+
+
+def _with(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    return values[:index] + (value,) + values[index:]
+
+
+def drop(t: View, dim: int, index: Any) -> View:
+    d = wrap(dim, len(t.shape))
+    extent = t.shape[d]
+    if bool(index >= extent) or bool(index < -extent):
+        raise ViewError(f"index {index} is out of range for dimension {d} of extent {extent}")
+    return t._replace(shape=_without(t.shape, d), strides=_without(t.strides, d))
 
 
 def cut(t: View, dim: int, start: Any, stop: Any, step: Any) -> View:
-    """Slices a dimension as Python does, also backwards."""
     d = wrap(dim, len(t.shape))
     if bool(step == 0):
         raise ViewError("step 0 leads nowhere")
@@ -119,22 +132,34 @@ def cut(t: View, dim: int, start: Any, stop: Any, step: Any) -> View:
     first, last = bound(start), bound(stop)
     between, stride = (first - last, -step) if backwards else (last - first, step)
     count = (between - 1) // stride + 1 if bool(between > 0) else 0
-    shape, strides = list(t.shape), list(t.strides)
-    shape[d], strides[d] = count, strides[d] * step if bool(count > 1) else strides[d]
-    return t._replace(tensor=View.of(shape, strides, t.dtype, True).tensor)
+    stride = t.strides[d] * step if bool(count > 1) else t.strides[d]
+    return t._replace(shape=_with(_without(t.shape, d), d, count), strides=_with(_without(t.strides, d), d, stride))
+
+
+def unsqueeze(t: View, dim: int) -> View:
+    at = wrap(dim, len(t.shape) + 1)
+    stride: Any = 1
+    if at < len(t.shape):
+        stride = t.shape[at] * t.strides[at] if bool(t.shape[at] > 1) else t.strides[at]
+    return t._replace(shape=_with(t.shape, at, 1), strides=_with(t.strides, at, stride))
 
 
 def squeeze(t: View, dim: int) -> View:
     d = wrap(dim, len(t.shape))
     if bool(t.shape[d] != 1):
         raise ViewError(f"dimension {d} has extent {t.shape[d]}, expected 1")
-    return view_by("select")(t, d, 0)
+    return t._replace(shape=_without(t.shape, d), strides=_without(t.strides, d))
 
 
 def unfold(t: View, dim: int, size: Any, step: Any) -> View:
-    if bool(size < 1):
-        raise ViewError(f"windows of {size} have no elements")
-    return view_by("unfold")(t, dim, size, step)
+    d = wrap(dim, len(t.shape))
+    extent, stride = t.shape[d], t.strides[d]
+    if bool(size < 1) or bool(size > extent) or bool(step < 1):
+        raise ViewError(f"windows of {size} every {step} do not fit dimension {d} of extent {extent}")
+    count = (extent - size) // step + 1
+    shape = _with(_without(t.shape, d), d, count)
+    strides = _with(_without(t.strides, d), d, stride * step if bool(count > 1) else stride)
+    return t._replace(shape=shape + (size,), strides=strides + (stride,))
 
 
 def fold(t: View, dim: int) -> View:
@@ -160,18 +185,62 @@ def reshape(t: View, wanted: Sequence[Any]) -> View:
         extents[open_dims[0]] = total // rest
     if len(extents) > MAX_RANK or bool(math.prod(extents) != total):
         raise ViewError(f"{total} elements cannot take shape {list(wanted)}")
-    if is_contiguous(t):  # also for symbolic extents, without a guard on how they factor
-        return View.of(extents, _dense_strides(extents), t.dtype, t.is_argument)
-    try:
-        return t._replace(tensor=t.tensor.view(extents))
-    except (RuntimeError, ValueError):  # of symbolic extents PyTorch raises the latter
+    strides = _reshaped_strides(t, extents)
+    if strides is None:
         return empty(extents, t.dtype)
+    return t._replace(shape=tuple(extents), strides=strides)
+
+
+def _reshaped_strides(t: View, extents: list[Any]) -> tuple[Any, ...] | None:
+    if is_contiguous(t):  # also for symbolic extents, without a guard on how they factor
+        return dense_strides(extents)
+    strides: list[Any] = [1] * len(extents)
+    to = len(extents) - 1
+    source = len(t.shape) - 1
+    while source >= 0:
+        run, step = t.shape[source], t.strides[source]
+        outer = source - 1
+        while outer >= 0 and (bool(t.shape[outer] == 1) or bool(run == 1) or bool(t.strides[outer] == run * step)):
+            if bool(t.shape[outer] != 1):
+                if bool(run == 1):
+                    step = t.strides[outer]
+                run = run * t.shape[outer]
+            outer -= 1
+        done: Any = 1
+        while to >= 0 and (bool(done < run) or bool(extents[to] == 1)):
+            strides[to] = done * step
+            done = done * extents[to]
+            to -= 1
+        if bool(done != run):
+            return None
+        source = outer
+    return tuple(strides)
 
 
 def is_contiguous(t: View) -> bool:
-    return t.tensor.is_contiguous()
+    stride: Any = 1
+    dense = True
+    for extent, own in zip(reversed(t.shape), reversed(t.strides)):
+        if bool(extent == 0):
+            return True
+        if bool(extent == 1):
+            continue
+        dense = dense and bool(own == stride)
+        stride = stride * extent
+    return dense
 
 
 def broadcast_shapes(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    with refusing():
-        return list(torch.broadcast_shapes(a, b))
+    rank = max(len(a), len(b))
+    if rank > MAX_RANK:
+        raise ViewError(f"rank {rank}, more than {MAX_RANK}")
+    left, right = [1] * (rank - len(a)) + list(a), [1] * (rank - len(b)) + list(b)
+    shape = []
+    for i, (x, y) in enumerate(zip(left, right)):
+        if bool(x == 1):
+            shape.append(y)
+        elif bool(y == 1) or bool(x == y):
+            shape.append(x)
+        else:
+            raise ViewError(f"shapes {list(a)} and {list(b)} do not broadcast: {x} and {y} in dimension {i}")
+    return shape
