@@ -74,7 +74,7 @@ def test_a_new_pass_passes_its_test(copy, folder):
     )
     source, made, program = copy / "added.cpp", copy / "added.o", copy / "kpkg-opt"
     source.write_text(ADDED.replace("FOLDER", folder).replace("NAMESPACE", f"kpkg::{dialect}"))
-    includes = [f"-I{copy / 'generated'}", f"-I{copy}", f"-I{BUILD}", "-isystem", LLVM / "include"]
+    includes = [f"-I{copy / 'generated'}", f"-I{copy}", f"-I{ROOT}", f"-I{BUILD}", "-isystem", LLVM / "include"]
     run(COMPILER, "-std=c++20", "-O0", "-fPIC", "-fno-rtti", "-fvisibility=hidden", *includes, "-c", source, "-o", made)
     link = run("ninja", "-C", BUILD, "-t", "commands", "bin/kpkg-opt").splitlines()[-1]
     assert link.count("-o bin/kpkg-opt ") == 1, link
