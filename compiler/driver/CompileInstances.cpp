@@ -85,13 +85,14 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   for (const CpuTarget *target : targets) {
     mlir::OwningOpRef<mlir::ModuleOp> lowered = module->clone();
     if (failed(lower::cpu::lowerToLLVM(*lowered, *target))) {
-      result.failures.emplace_back(target->isa.str(), messages.text());
+      result.failures.push_back({target->isa.str(), messages.text(), messages.text()});
       result.objects.emplace_back();
       continue;
     }
     auto object = compileToObject(*lowered, *target, optLevel);
     if (!object) {
-      result.failures.emplace_back(target->isa.str(), withReports(object.takeError(), messages));
+      std::string why = withReports(object.takeError(), messages);
+      result.failures.push_back({target->isa.str(), why, why});
       result.objects.emplace_back();
       continue;
     }
@@ -200,8 +201,8 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       result.gpuObjects.push_back(std::move(code->object));
     }
     if (made == 0)
-      result.failures.emplace_back(std::move(target),
-                                   join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()));
+      result.failures.push_back({std::move(target), join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()),
+                                 notes.empty() ? messages.text() : notes.front().why});
     else
       append_range(result.notes, notes);
   };
@@ -233,13 +234,13 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
 JobResult failedEverywhere(const BuildTargets &targets, const std::string &why) {
   JobResult result;
   for (const CpuTarget *target : targets.cpus) {
-    result.failures.emplace_back(target->isa.str(), why);
+    result.failures.push_back({target->isa.str(), why, why});
     result.objects.emplace_back();
   }
   for (const std::string &chip : targets.chips)
-    result.failures.emplace_back(chip, why);
+    result.failures.push_back({chip, why, why});
   for (const std::string &chip : targets.ptx)
-    result.failures.emplace_back(ptxTarget(chip), why);
+    result.failures.push_back({ptxTarget(chip), why, why});
   return result;
 }
 

@@ -66,7 +66,7 @@ bool hasVectors(const Program &program, InstanceRef ref) {
 }
 
 static bool fails(const JobResult &result, StringRef target) {
-  return any_of(result.failures, [&](const auto &failure) { return failure.first == target; });
+  return any_of(result.failures, [&](const auto &failure) { return failure.target == target; });
 }
 
 /// Returns the error for a kernel that has no code for a target: the kernel, its place, and the reason.
@@ -78,13 +78,13 @@ static Error refuse(const Program &program, const SourceManager &sources, Instan
 static Error excuse(const Program &program, const SourceManager &sources, ArrayRef<InstanceRef> refs,
                     MutableArrayRef<JobResult> results, ArrayRef<size_t> group) {
   for (size_t i : group)
-    for (const auto &[target, why] : results[i].failures) {
+    for (const auto &[target, why, brief] : results[i].failures) {
       StringRef name = target;
       if (all_of(group, [&](size_t other) { return fails(results[other], name); }))
         return refuse(program, sources, refs[i],
                       why +
                           (StringRef(why).contains("spills registers") ? "\nsmaller tiles need fewer registers" : ""));
-      results[i].notes.push_back({VariantNote::LeftOut, target, {}, why});
+      results[i].notes.push_back({VariantNote::LeftOut, target, {}, brief});
     }
   return Error::success();
 }

@@ -11,6 +11,13 @@
 
 namespace kpkg::compiler {
 
+/// A target without code.
+struct Failure {
+  std::string target;
+  std::string why;   ///< the reasons of all variants and launches
+  std::string brief; ///< one reason, for a note
+};
+
 /// The result of compiling one instance.
 struct JobResult {
   std::vector<PackedInstance> instances;
@@ -19,8 +26,7 @@ struct JobResult {
   std::vector<VariantNote> notes;
   std::string toolFailure;   ///< why the build cannot continue, or empty
   std::string whyNoEstimate; ///< of an alternative that the cost model cannot estimate
-  /// Targets without code, with the reasons.
-  std::vector<std::pair<std::string, std::string>> failures;
+  std::vector<Failure> failures;
 };
 
 /// Returns a title such as "gemm_tiles[T=float32, BM=64]".

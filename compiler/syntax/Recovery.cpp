@@ -1,6 +1,7 @@
 // Implements error reports and recovery of the generated parser.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/syntax/Recovery.h"
+#include "compiler/diag/NearestName.h"
 #include "compiler/syntax/Wording.h"
 #include <algorithm>
 #include <set>
@@ -38,6 +39,26 @@ antlr4::Token *foreignConvention(antlr4::Parser &parser) {
     return nullptr;
   static const std::set<std::string> conventions = {"inout", "borrowed", "owned", "ref"};
   return conventions.count(word->getText()) ? word : nullptr;
+}
+/// Returns the first word of a statement if an operand follows it, as one follows a keyword; null elsewhere.
+antlr4::Token *wordBeforeOperand(antlr4::Parser &parser) {
+  antlr4::TokenStream &tokens = *parser.getTokenStream();
+  antlr4::Token *word = tokens.LT(-1), *before = tokens.LT(-2);
+  static const std::set<size_t> operands = {KParser::NAME, KParser::INTEGER, KParser::FLOAT, KParser::STRING,
+                                            KParser::NOT,  KParser::NONE,    KParser::TRUE,  KParser::FALSE};
+  static const std::set<size_t> ends = {KParser::NEWLINE, KParser::INDENT, KParser::DEDENT};
+  bool isFirst = word && word->getType() == KParser::NAME && (!before || ends.count(before->getType()));
+  return isFirst && operands.count(next(parser)) ? word : nullptr;
+}
+
+/// Returns the keyword nearest to `word`, or an empty string.
+std::string nearestKeyword(antlr4::Parser &parser, std::string_view word) {
+  std::vector<std::string> keywords;
+  for (size_t type = KParser::FN; type <= KParser::AS; ++type) {
+    std::string quoted = parser.getVocabulary().getLiteralName(type);
+    keywords.push_back(quoted.substr(1, quoted.size() - 2));
+  }
+  return nearestName(word, keywords);
 }
 } // namespace
 
@@ -92,6 +113,13 @@ void Recovery::report(antlr4::Parser &parser) {
     std::string_view word = file.slice(place);
     diags.report(diag::NotInLanguage, place, word, insteadOf(word)).fix(place, word == "inout" ? "mut" : "");
     return;
+  }
+  if (antlr4::Token *word = wordBeforeOperand(parser)) {
+    SourceRange place = places.range(*word);
+    if (std::string keyword = nearestKeyword(parser, file.slice(place)); !keyword.empty()) {
+      diags.report(diag::UnknownName, place, file.slice(place)).fix(place, keyword);
+      return;
+    }
   }
   if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
       expects(KParser::FN)) {

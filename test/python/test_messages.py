@@ -54,6 +54,15 @@ def test_tensors_are_shown_by_dtype_and_shape(ops):
     assert "'dim' is a ndarray of float64 [3], expected int" in message(TypeError, softmax, t(2, 3), np.full(3, SECRET))
 
 
+def test_layer_norm_without_a_shape(ops):
+    """The call of many libraries: layer_norm(x, weight, bias, eps) normalises the dimensions of the weight."""
+    norm, x, weight, bias = ops["kpkg::layer_norm"], torch.randn(4, 8), torch.randn(8), torch.randn(8)
+    assert_close(norm(x, weight, bias, 1e-3), torch.nn.functional.layer_norm(x, [8], weight, bias, 1e-3))
+    assert "argument 'eps' is a Tensor of float32 [8], expected float" in message(
+        TypeError, norm, t(4, 8), t(8), t(8), t(8)
+    )
+
+
 def test_none_is_no_argument(ops):
     assert "argument 'dim' is None, expected int" in message(TypeError, ops["kpkg::softmax"], t(2, 3), None)
 
