@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -138,17 +139,13 @@ def element_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[
 
 
 def from_halves(values: Tensor, positions: Tensor) -> Tensor:
-    """Returns the weight `[n, k]`, element by element."""
+    """Returns the weight `[n, k]`."""
     n, kept = values.shape
-    dense = values.new_zeros(n, 2 * kept)
-    for row in range(n):
-        for j in range(kept):
-            thread = row % 8 * 4 + j // 8 % 4
-            word = int(
-                positions[row // 64, j // 64, (row // 16 % 4 * 32 + thread) * 4 + j // 32 % 2 * 2 + row // 8 % 2]
-            )
-            dense[row, j // 2 * 4 + (word >> 2 * (j % 8) & 3)] += values[row, j]
-    return dense
+    row, j = torch.arange(n, device=values.device)[:, None], torch.arange(kept, device=values.device)
+    thread = row % 8 * 4 + j // 8 % 4
+    word = positions[row // 64, j // 64, (row // 16 % 4 * 32 + thread) * 4 + j // 32 % 2 * 2 + row // 8 % 2]
+    column = j // 2 * 4 + (word.long() >> 2 * (j % 8) & 3)
+    return values.new_zeros(n, 2 * kept).scatter_add_(1, column, values)
 
 
 def half_matrix(
@@ -160,11 +157,11 @@ def half_matrix(
         return matrix[:, :k]
     own = -(-k // 128) * 128
     weight = matrix.new_zeros(len(matrix), k)
-    for row in range(len(matrix)):
-        first, last = 128 * int(starts[row // 256]), 128 * int(starts[row // 256 + 1])
-        for j, column in enumerate([*columns[:own].tolist(), *columns[own + first : own + last].tolist()]):
-            if 0 <= column < k and j < matrix.shape[1]:
-                weight[row, column] += matrix[row, j]
+    for block, (first, last) in enumerate(itertools.pairwise((128 * starts).tolist())):
+        rows = slice(256 * block, 256 * block + 256)
+        named = torch.cat([columns[:own], columns[own + first : own + last]])[: matrix.shape[1]]
+        is_column = (named >= 0) & (named < k)
+        weight[rows].index_add_(1, named[is_column], matrix[rows, : len(named)][:, is_column])
     return weight
 
 
