@@ -174,8 +174,9 @@ ExitCode checkSources(BuildOptions &options) {
   return diags.hasErrors() ? InputRefused : Success;
 }
 
-/// Builds again. Returns an error after a message if the bytes differ from `package`.
+/// Builds again, without code from the cache. Returns an error after a message if the bytes differ from `package`.
 ExitCode checkReproducible(const BuildOptions &options, const std::string &package) {
+  setenv("KPKG_CACHE_DIR", "", /*overwrite=*/1);
   SourceManager sources;
   DiagnosticEngine diags;
   auto again = compile(options.compile, sources, diags);

@@ -1,6 +1,6 @@
 // `kpkg doctor`: reports what is installed and what works, with advice for the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/nvptx/CodeCache.h"
+#include "compiler/codegen/cache/CodeCache.h"
 #include "compiler/codegen/nvptx/Disassemble.h"
 #include "compiler/codegen/nvptx/Ptxas.h"
 #include "compiler/diag/Diagnostics.h"

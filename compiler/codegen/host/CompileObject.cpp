@@ -1,11 +1,14 @@
 // Compiles the LLVM dialect to a relocatable object with LLVM's optimiser and code generator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/cache/CodeCache.h"
 #include "compiler/codegen/host/HostCode.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -131,7 +134,7 @@ std::vector<HostKernel> kernelsOf(mlir::ModuleOp module) {
 }
 
 Expected<std::unique_ptr<Module>> translate(mlir::ModuleOp module, LLVMContext &context, TargetMachine &machine,
-                                            const lower::cpu::CpuTarget &target, unsigned optLevel) {
+                                            const lower::cpu::CpuTarget &target) {
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
   std::unique_ptr<Module> translated = mlir::translateModuleToLLVMIR(module, context, "kernels");
@@ -140,8 +143,16 @@ Expected<std::unique_ptr<Module>> translate(mlir::ModuleOp module, LLVMContext &
   translated->setTargetTriple(machine.getTargetTriple());
   translated->setDataLayout(machine.createDataLayout());
   setFunctionAttributes(*translated, target);
-  optimize(*translated, machine, optLevel);
   return translated;
+}
+
+/// Returns the key of the object that this file makes of `module`. The module has the CPU and its features as
+/// attributes of functions.
+std::string cacheKey(const Module &module, unsigned optLevel) {
+  SmallString<0> bitcode;
+  raw_svector_ostream stream(bitcode);
+  WriteBitcodeToFile(module, stream);
+  return CodeCache::keyOf({"object", LLVM_VERSION_STRING, KPKG_SOURCE_DIGEST, std::to_string(optLevel), bitcode});
 }
 
 } // namespace
@@ -153,9 +164,16 @@ Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::Cp
   HostObject object;
   object.kernels = kernelsOf(module);
   LLVMContext context;
-  auto translated = translate(module, context, **machine, target, optLevel);
+  auto translated = translate(module, context, **machine, target);
   if (!translated)
     return translated.takeError();
+  CodeCache cache = CodeCache::fromEnvironment();
+  std::string key = cacheKey(**translated, optLevel);
+  if (auto bytes = cache.read(key)) {
+    object.bytes = std::move(*bytes);
+    return object;
+  }
+  optimize(**translated, **machine, optLevel);
   SmallString<0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager emission;
@@ -163,6 +181,7 @@ Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::Cp
     return createStringError("LLVM cannot write objects for %s", target.isa.str().c_str());
   emission.run(**translated);
   object.bytes = std::string(bytes);
+  cache.write(key, object.bytes);
   return object;
 }
 
@@ -171,9 +190,10 @@ Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower::cpu:
   if (!machine)
     return machine.takeError();
   LLVMContext context;
-  auto translated = translate(module, context, **machine, target, optLevel);
+  auto translated = translate(module, context, **machine, target);
   if (!translated)
     return translated.takeError();
+  optimize(**translated, **machine, optLevel);
   std::string text;
   raw_string_ostream stream(text);
   (*translated)->print(stream, nullptr);

@@ -25,7 +25,7 @@ struct HostObject {
 };
 
 /// Compiles a module from lower::cpu::lowerToLLVM, at optimisation level 0 to 3. Threads may call it concurrently, each
-/// with a module of its own context.
+/// with a module of its own context. Objects are cached by content in KPKG_CACHE_DIR.
 llvm::Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::CpuTarget &target,
                                            unsigned optLevel);
 

@@ -1,8 +1,8 @@
 // Finds and runs ptxas.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptxas.h"
+#include "compiler/codegen/cache/CodeCache.h"
 #include "compiler/codegen/nvptx/CheckCubin.h"
-#include "compiler/codegen/nvptx/CodeCache.h"
 #include "compiler/codegen/nvptx/Tool.h"
 #include "compiler/codegen/temporary/TemporaryFolder.h"
 #include "llvm/Support/MemoryBuffer.h"

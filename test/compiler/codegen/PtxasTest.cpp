@@ -1,7 +1,6 @@
 // Tests the PTX side: LLVM dialect to PTX, ptxas and its report, and the cache.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptxas.h"
-#include "compiler/codegen/nvptx/CodeCache.h"
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -137,27 +136,6 @@ TEST(PtxasReport, EveryWarningIsAFinding) {
                        "ptxas warning : setmaxnreg ignored to maintain minimum register requirements.\n"
                        "ptxas info    : Used 40 registers, used 1 barriers\n");
   EXPECT_THAT(lint(report), ElementsAre(HasSubstr("serialized"), HasSubstr("setmaxnreg ignored")));
-}
-
-TEST(CodeCache, KeepsByContentAndIgnoresDamage) {
-  llvm::SmallString<128> folder;
-  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("kpkg-cache", folder));
-  CodeCache cache{std::string(folder)};
-  std::string key = CodeCache::keyOf({"a", "bc"});
-  EXPECT_NE(key, CodeCache::keyOf({"ab", "c"}));
-  EXPECT_EQ(cache.read(key), std::nullopt);
-  cache.write(key, "code");
-  EXPECT_EQ(cache.read(key), "code");
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream damage((folder + "/" + key).str(), error, llvm::sys::fs::OF_Append);
-    damage << "x";
-  }
-  EXPECT_EQ(cache.read(key), std::nullopt);
-  CodeCache nowhere("");
-  nowhere.write(key, "code");
-  EXPECT_EQ(nowhere.read(key), std::nullopt);
-  llvm::sys::fs::remove_directories(folder);
 }
 
 } // namespace

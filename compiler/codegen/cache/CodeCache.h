@@ -1,4 +1,4 @@
-// Caches assembled code on disk by content, shared by processes.
+// Caches machine code on disk by content, shared by processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
@@ -9,7 +9,8 @@
 namespace kpkg::compiler {
 
 /// Files named by the SHA-256 of the inputs. A file is written under a temporary name and renamed, so that readers see
-/// all of it or nothing. A damaged file counts as absent. Disk errors cost time, but never fail the build.
+/// all of it or nothing. A damaged file counts as absent. Disk errors cost time, but never fail the build. LLVM's cache
+/// pruning removes files that nothing has read for a month, and the oldest ones beyond 2 GiB.
 class CodeCache {
 public:
   /// Returns the cache in KPKG_CACHE_DIR, else XDG_CACHE_HOME/kpkg, else ~/.cache/kpkg. An empty KPKG_CACHE_DIR

@@ -1,7 +1,8 @@
-// Caches assembled code on disk by content, shared by processes.
+// Caches machine code on disk by content, shared by processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/nvptx/CodeCache.h"
+#include "compiler/codegen/cache/CodeCache.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CachePruning.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
@@ -38,7 +39,7 @@ std::string CodeCache::keyOf(ArrayRef<StringRef> inputs) {
 
 static std::string pathOf(StringRef folder, StringRef key) {
   SmallString<128> path(folder);
-  sys::path::append(path, key);
+  sys::path::append(path, "llvmcache-" + key); // the names that pruneCache knows
   return std::string(path);
 }
 
@@ -48,7 +49,14 @@ static std::string digestOf(StringRef content) { return CodeCache::keyOf({conten
 std::optional<std::string> CodeCache::read(StringRef key) const {
   if (folder.empty())
     return std::nullopt;
-  auto file = MemoryBuffer::getFile(pathOf(folder, key), /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  std::string path = pathOf(folder, key);
+  auto descriptor = sys::fs::openNativeFileForRead(path, sys::fs::OF_UpdateAtime); // pruning goes by the last access
+  if (!descriptor) {
+    consumeError(descriptor.takeError());
+    return std::nullopt;
+  }
+  auto file = MemoryBuffer::getOpenFile(*descriptor, path, /*FileSize=*/-1, /*RequiresNullTerminator=*/false);
+  sys::fs::closeFile(*descriptor);
   if (!file)
     return std::nullopt;
   StringRef bytes = (*file)->getBuffer();
@@ -56,6 +64,13 @@ std::optional<std::string> CodeCache::read(StringRef key) const {
   if (bytes.size() < DigestSize || digestOf(bytes.drop_front(DigestSize)) != bytes.take_front(DigestSize))
     return std::nullopt;
   return bytes.drop_front(DigestSize).str();
+}
+
+static CachePruningPolicy pruningPolicy() {
+  CachePruningPolicy policy;
+  policy.Expiration = std::chrono::hours(24 * 30);
+  policy.MaxSizeBytes = uint64_t(2) << 30;
+  return policy;
 }
 
 void CodeCache::write(StringRef key, StringRef content) const {
@@ -73,6 +88,7 @@ void CodeCache::write(StringRef key, StringRef content) const {
   bool failed = stream.has_error();
   stream.clear_error();
   consumeError(failed ? file->discard() : file->keep(path));
+  pruneCache(folder, pruningPolicy());
 }
 
 } // namespace kpkg::compiler
