@@ -96,33 +96,19 @@ public:
       list(logical->isAnd ? "and" : "or", {logical->lhs.get(), logical->rhs.get()});
       break;
     }
-    case ExprKind::CompareExpr: {
-      auto *compare = e->as<CompareExpr>();
-      out += "(compare ";
-      expr(compare->first.get());
-      for (const CompareExpr::Link &link : compare->links) {
-        out += fmt::format(" {} ", spelling(link.op));
-        expr(link.rhs.get());
-      }
-      out += ")";
+    case ExprKind::CompareExpr:
+      comparison(*e->as<CompareExpr>());
       break;
-    }
     case ExprKind::ConditionalExpr: {
       auto *conditional = e->as<ConditionalExpr>();
       list("if", {conditional->condition.get(), conditional->thenValue.get(), conditional->elseValue.get()});
       break;
     }
     case ExprKind::CallExpr:
-      out += "(call ";
-      expr(e->as<CallExpr>()->callee.get());
-      arguments(e->as<CallExpr>()->arguments);
-      out += ")";
+      application("call", *e->as<CallExpr>()->callee, e->as<CallExpr>()->arguments);
       break;
     case ExprKind::IndexExpr:
-      out += "(index ";
-      expr(e->as<IndexExpr>()->base.get());
-      arguments(e->as<IndexExpr>()->arguments);
-      out += ")";
+      application("index", *e->as<IndexExpr>()->base, e->as<IndexExpr>()->arguments);
       break;
     case ExprKind::SliceExpr: {
       auto *slice = e->as<SliceExpr>();
@@ -141,15 +127,7 @@ public:
       sequence("list", e->as<ListExpr>()->elements);
       break;
     case ExprKind::DictExpr:
-      out += "(dict";
-      for (const DictExpr::Entry &entry : e->as<DictExpr>()->entries) {
-        out += " (";
-        expr(entry.key.get());
-        out += ": ";
-        expr(entry.value.get());
-        out += ")";
-      }
-      out += ")";
+      dictionary(*e->as<DictExpr>());
       break;
     case ExprKind::ErrorExpr:
       out += "<error>";
@@ -172,61 +150,29 @@ public:
   }
 
   void stmt(const Stmt &s, unsigned depth) {
-    std::string indent(2 * depth, ' ');
-    out += indent;
+    out.append(2 * depth, ' ');
     switch (s.kind) {
-    case StmtKind::VarStmt: {
-      auto *var = s.as<VarStmt>();
-      out += "var";
-      for (const Identifier &name : var->names)
-        out += " " + name.text;
-      typeAndValue(var->type.get(), var->value.get());
+    case StmtKind::VarStmt:
+      variables(*s.as<VarStmt>());
+      break;
+    case StmtKind::AssignStmt:
+      assignment(*s.as<AssignStmt>()->target, "=", *s.as<AssignStmt>()->value);
+      break;
+    case StmtKind::AugmentedStmt: {
+      auto *augmented = s.as<AugmentedStmt>();
+      assignment(*augmented->target, fmt::format("{}=", spelling(augmented->op)), *augmented->value);
       break;
     }
-    case StmtKind::AssignStmt:
-      out += "assign ";
-      expr(s.as<AssignStmt>()->target.get());
-      out += " = ";
-      expr(s.as<AssignStmt>()->value.get());
-      break;
-    case StmtKind::AugmentedStmt:
-      out += "assign ";
-      expr(s.as<AugmentedStmt>()->target.get());
-      out += fmt::format(" {}= ", spelling(s.as<AugmentedStmt>()->op));
-      expr(s.as<AugmentedStmt>()->value.get());
-      break;
     case StmtKind::ExprStmt:
       out += "expr ";
       expr(s.as<ExprStmt>()->value.get());
       break;
-    case StmtKind::IfStmt: {
-      auto *ifStmt = s.as<IfStmt>();
-      std::string_view word = ifStmt->isComptime ? "comptime if " : "if ";
-      for (const IfStmt::Branch &branch : ifStmt->branches) {
-        if (&branch != &ifStmt->branches.front())
-          out += indent, word = "elif ";
-        out += word;
-        expr(branch.condition.get());
-        out += "\n";
-        block(branch.body, depth + 1);
-      }
-      if (ifStmt->elseBody) {
-        out += indent + "else\n";
-        block(*ifStmt->elseBody, depth + 1);
-      }
+    case StmtKind::IfStmt:
+      branches(*s.as<IfStmt>(), depth);
       return;
-    }
-    case StmtKind::ForStmt: {
-      auto *forStmt = s.as<ForStmt>();
-      out += forStmt->isComptime ? "comptime for" : "for";
-      for (const Identifier &name : forStmt->targets)
-        out += " " + name.text;
-      out += " in ";
-      expr(forStmt->iterable.get());
-      out += "\n";
-      block(forStmt->body, depth + 1);
+    case StmtKind::ForStmt:
+      forLoop(*s.as<ForStmt>(), depth);
       return;
-    }
     case StmtKind::WhileStmt:
       out += "while ";
       expr(s.as<WhileStmt>()->condition.get());
@@ -262,30 +208,12 @@ public:
       out += " ";
       expr(s.as<ComptimeAssertStmt>()->message.get());
       break;
-    case StmtKind::LaunchStmt: {
-      auto *launch = s.as<LaunchStmt>();
-      out += "launch ";
-      expr(launch->kernel.get());
-      out += " [";
-      arguments(launch->parameters);
-      out += " ] (";
-      arguments(launch->arguments);
-      out += " )";
+    case StmtKind::LaunchStmt:
+      launch(*s.as<LaunchStmt>());
       break;
-    }
-    case StmtKind::ImportStmt: {
-      auto *import = s.as<ImportStmt>();
-      out += import->isFrom ? "from" : "import";
-      for (const Identifier &part : import->module)
-        out += " " + part.text;
-      if (import->alias)
-        out += " as " + import->alias.text;
-      if (import->isFrom)
-        out += " import";
-      for (const ImportStmt::Name &name : import->names)
-        out += " " + name.name.text + (name.alias ? " as " + name.alias.text : "");
+    case StmtKind::ImportStmt:
+      import(*s.as<ImportStmt>());
       break;
-    }
     case StmtKind::FunctionStmt:
       function(*s.as<FunctionStmt>(), depth);
       return;
@@ -309,6 +237,92 @@ private:
       expr(element.get());
     }
     out += ")";
+  }
+  void comparison(const CompareExpr &compare) {
+    out += "(compare ";
+    expr(compare.first.get());
+    for (const CompareExpr::Link &link : compare.links) {
+      out += fmt::format(" {} ", spelling(link.op));
+      expr(link.rhs.get());
+    }
+    out += ")";
+  }
+  /// Prints a call or an index: something and its arguments.
+  void application(std::string_view head, const Expr &base, const std::vector<Argument> &list) {
+    out += fmt::format("({} ", head);
+    expr(&base);
+    arguments(list);
+    out += ")";
+  }
+  void dictionary(const DictExpr &dict) {
+    out += "(dict";
+    for (const DictExpr::Entry &entry : dict.entries) {
+      out += " (";
+      expr(entry.key.get());
+      out += ": ";
+      expr(entry.value.get());
+      out += ")";
+    }
+    out += ")";
+  }
+  void variables(const VarStmt &var) {
+    out += "var";
+    for (const Identifier &name : var.names)
+      out += " " + name.text;
+    typeAndValue(var.type.get(), var.value.get());
+  }
+  void assignment(const Expr &target, std::string_view sign, const Expr &value) {
+    out += "assign ";
+    expr(&target);
+    out += fmt::format(" {} ", sign);
+    expr(&value);
+  }
+  void branches(const IfStmt &ifStmt, unsigned depth) {
+    std::string_view word = ifStmt.isComptime ? "comptime if " : "if ";
+    for (const IfStmt::Branch &branch : ifStmt.branches) {
+      if (&branch != &ifStmt.branches.front()) {
+        out.append(2 * depth, ' ');
+        word = "elif ";
+      }
+      out += word;
+      expr(branch.condition.get());
+      out += "\n";
+      block(branch.body, depth + 1);
+    }
+    if (ifStmt.elseBody) {
+      out.append(2 * depth, ' ');
+      out += "else\n";
+      block(*ifStmt.elseBody, depth + 1);
+    }
+  }
+  void forLoop(const ForStmt &loop, unsigned depth) {
+    out += loop.isComptime ? "comptime for" : "for";
+    for (const Identifier &name : loop.targets)
+      out += " " + name.text;
+    out += " in ";
+    expr(loop.iterable.get());
+    out += "\n";
+    block(loop.body, depth + 1);
+  }
+  void launch(const LaunchStmt &launch) {
+    out += "launch ";
+    expr(launch.kernel.get());
+    out += " [";
+    arguments(launch.parameters);
+    out += " ] (";
+    arguments(launch.arguments);
+    out += " )";
+  }
+  void import(const ImportStmt &import) {
+    out += import.isFrom ? "from" : "import";
+    for (const Identifier &part : import.module)
+      out += " " + part.text;
+    if (import.alias)
+      out += " as " + import.alias.text;
+    if (import.isFrom)
+      out += " import";
+    for (const ImportStmt::Name &name : import.names)
+      out += " " + name.name.text + (name.alias ? " as " + name.alias.text : "");
   }
   void typeAndValue(const Expr *type, const Expr *value) {
     if (type) {

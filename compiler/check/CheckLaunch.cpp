@@ -32,6 +32,48 @@ bool matches(const Wanted &wanted, const Value &asked, const Value &offered) {
   return wanted.isAny || (wanted.isAtLeast ? offered.isInt() && offered.asInt() >= asked.asInt() : offered == asked);
 }
 
+/// Returns the values of a parameter over all instances, without repetition.
+std::vector<Value> listedValues(const KernelRecord &kernel, size_t number) {
+  std::vector<Value> listed;
+  for (const KernelInstance &instance : kernel.instances)
+    if (std::find(listed.begin(), listed.end(), instance.parameters[number]) == listed.end())
+      listed.push_back(instance.parameters[number]);
+  return listed;
+}
+
+/// Returns whether an instance accepts the combination `at`, an index in each parameter's values.
+bool hasInstance(const KernelRecord &kernel, const std::vector<Wanted> &wanted, const std::vector<size_t> &at) {
+  for (const KernelInstance &instance : kernel.instances) {
+    bool fits = instance.isGeneral.value_or(true); // others may make assumptions about the arguments
+    for (size_t i = 0; i < wanted.size() && fits; ++i)
+      fits = matches(wanted[i], wanted[i].values[at[i]], instance.parameters[i]);
+    if (fits)
+      return true;
+  }
+  return false;
+}
+
+/// Returns the first combination of wanted values without an instance: "T=float32, COLS>=4096". Their number is small,
+/// so it tries each.
+std::optional<std::string> missingCombination(const KernelRecord &kernel, const std::vector<Wanted> &wanted) {
+  std::vector<size_t> at(wanted.size(), 0);
+  while (true) {
+    if (!hasInstance(kernel, wanted, at)) {
+      std::string text;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (!wanted[i].isAny)
+          text += (text.empty() ? "" : ", ") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") +
+                  wanted[i].values[at[i]].str();
+      return text;
+    }
+    size_t i = 0;
+    while (i < at.size() && ++at[i] == wanted[i].values.size())
+      at[i++] = 0;
+    if (i == at.size())
+      return std::nullopt;
+  }
+}
+
 /// "float32, bfloat16"
 std::string listText(const std::vector<Value> &values) {
   std::string text;
@@ -50,100 +92,96 @@ struct Elaborator::LaunchParameters {
   std::vector<Node *> nodes;
 };
 
-/// Reports each combination of values that can be requested on this path and has no instance.
-void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel,
+/// Reports the first combination of values that can be requested on this path and has no instance.
+void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity &entity,
                                const LaunchParameters &parameters) {
   if (valueRanges.isUnreachable())
     return;
-  const auto &[operands, isGiven, atLeast, nodes] = parameters;
-  const FunctionEntity &entity = *checker.kernelInfo(&kernel - checker.program.kernels().data()).function;
-  std::vector<Wanted> wanted(operands.size());
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!isGiven[i]) {
-      wanted[i].isAny = true;
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  std::vector<Wanted> wanted(parameters.values.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i].isAny = !parameters.isGiven[i];
+    wanted[i].isAtLeast = parameters.atLeast[i];
+    if (wanted[i].isAny)
       wanted[i].values = {Value()};
-      continue;
-    }
-    wanted[i].isAtLeast = atLeast[i];
-    const std::string &name = kernel.parameters[i].name;
-    std::vector<Value> listed;
-    for (const KernelInstance &instance : kernel.instances)
-      if (std::find(listed.begin(), listed.end(), instance.parameters[i]) == listed.end())
-        listed.push_back(instance.parameters[i]);
-    if (operands[i].constant) {
-      wanted[i].values = {*operands[i].constant};
-    } else if (operands[i].type->kind == TypeKind::DType) {
-      // For a dtype that is not listed, the runtime finds no instance and uses the fallback.
-      for (const Value &value : listed) {
-        Node *named = emitConstant(value, types.dtype, operands[i].range);
-        auto isThis = valueRanges.truth(emit(Kind::DTypeEqual, types.boolean(), operands[i].range, {nodes[i], named}));
-        if (isThis && *isThis) {
-          wanted[i].values = {value};
-          break;
-        }
-        if (!isThis)
-          wanted[i].values.push_back(value);
-      }
-      if (wanted[i].values.empty())
-        return checker.noteIdle(stmt, entity.index, "`" + name + "` is none of " + listText(listed) + " here");
-    } else if (operands[i].type->isScalar(DType::Bool)) {
-      auto known = valueRanges.truth(nodes[i]);
-      for (bool value : {false, true})
-        if (!known || *known == value)
-          wanted[i].values.emplace_back(value);
-    } else {
-      if (atLeast[i]) {
-        Interval range = valueRanges.range(nodes[i]);
-        if (range.high == INT64_MAX) {
-          int64_t most = 0;
-          for (const Value &value : listed)
-            most = std::max(most, value.asInt());
-          diags.report(diag::UnboundedParameter, operands[i].range, name, entity.name(), most)
-              .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-          return;
-        }
-        wanted[i].values = {Value(range.high)};
-      } else {
-        auto choices = valueRanges.choices(nodes[i]);
-        if (!choices) {
-          diags.report(diag::UnprovenParameter, operands[i].range, name, entity.name())
-              .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-          return;
-        }
-        if (choices->empty())
-          return; // like a loop without iterations
-        for (int64_t value : *choices)
-          wanted[i].values.emplace_back(value);
-      }
-    }
+    else if (!requestedValues(stmt, entity, parameters, i, wanted[i].values))
+      return;
   }
   checker.noteUse(stmt);
-  // Tries every combination. Their number is small, and the first missing one is reported.
-  std::vector<size_t> at(wanted.size(), 0);
-  while (true) {
-    bool found = false;
-    for (const KernelInstance &instance : kernel.instances) {
-      bool fits = instance.isGeneral.value_or(true); // others may make assumptions about the arguments
-      for (size_t i = 0; i < wanted.size() && fits; ++i)
-        fits = matches(wanted[i], wanted[i].values[at[i]], instance.parameters[i]);
-      found |= fits;
-    }
-    if (!found) {
-      std::string text;
-      for (size_t i = 0; i < wanted.size(); ++i)
-        if (!wanted[i].isAny)
-          text += (text.empty() ? "" : ", ") + kernel.parameters[i].name + (wanted[i].isAtLeast ? ">=" : "=") +
-                  wanted[i].values[at[i]].str();
-      diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), text)
-          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-      return;
-    }
-    size_t i = 0;
-    while (i < at.size() && ++at[i] == wanted[i].values.size())
-      at[i++] = 0;
-    if (i == at.size())
-      return;
+  if (auto missing = missingCombination(kernel, wanted))
+    diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), *missing)
+        .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+}
+
+/// Lists the values of a given parameter that the launch may request on this path. Returns false if there is none, or
+/// after reporting that they are unknown.
+bool Elaborator::requestedValues(const ast::LaunchStmt &stmt, const FunctionEntity &entity,
+                                 const LaunchParameters &parameters, size_t number, std::vector<Value> &values) {
+  const Operand &operand = parameters.values[number];
+  Node *node = parameters.nodes[number];
+  if (operand.constant) {
+    values = {*operand.constant};
+    return true;
   }
+  if (operand.type->kind == TypeKind::DType)
+    return requestedDTypes(stmt, entity, operand.range, node, number, values);
+  if (operand.type->isScalar(DType::Bool)) {
+    auto known = valueRanges.truth(node);
+    for (bool value : {false, true})
+      if (!known || *known == value)
+        values.emplace_back(value);
+    return true;
+  }
+  return requestedInts(entity, operand.range, node, number, parameters.atLeast[number], values);
+}
+
+/// For a dtype that is not listed, the runtime finds no instance and uses the fallback.
+bool Elaborator::requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, SourceRange range,
+                                 Node *node, size_t number, std::vector<Value> &values) {
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  const std::vector<Value> listed = listedValues(kernel, number);
+  for (const Value &value : listed) {
+    Node *named = emitConstant(value, types.dtype, range);
+    auto isThis = valueRanges.truth(emit(Kind::DTypeEqual, types.boolean(), range, {node, named}));
+    if (isThis && *isThis) {
+      values = {value};
+      break;
+    }
+    if (!isThis)
+      values.push_back(value);
+  }
+  if (values.empty())
+    checker.noteIdle(stmt, entity.index,
+                     "`" + kernel.parameters[number].name + "` is none of " + listText(listed) + " here");
+  return !values.empty();
+}
+
+bool Elaborator::requestedInts(const FunctionEntity &entity, SourceRange range, Node *node, size_t number, bool atLeast,
+                               std::vector<Value> &values) {
+  const KernelRecord &kernel = checker.program.kernels()[entity.index];
+  const std::string &name = kernel.parameters[number].name;
+  if (atLeast) {
+    Interval interval = valueRanges.range(node);
+    if (interval.high == INT64_MAX) {
+      int64_t most = 0;
+      for (const Value &value : listedValues(kernel, number))
+        most = std::max(most, value.asInt());
+      diags.report(diag::UnboundedParameter, range, name, entity.name(), most)
+          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      return false;
+    }
+    values = {Value(interval.high)};
+    return true;
+  }
+  auto choices = valueRanges.choices(node);
+  if (!choices) {
+    diags.report(diag::UnprovenParameter, range, name, entity.name())
+        .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+    return false;
+  }
+  for (int64_t value : *choices)
+    values.emplace_back(value);
+  return !values.empty(); // without a value it is like a loop without iterations
 }
 
 /// Emits a run-time check that two dtypes are equal, unless that is proven.
@@ -181,7 +219,7 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   LaunchParameters parameters;
   if (!launchParameters(stmt, entity, parameters))
     return;
-  proveInstance(stmt, kernel, parameters);
+  proveInstance(stmt, entity, parameters);
 
   const ast::Argument *grid = nullptr;
   for (const ast::Argument &argument : stmt.arguments)

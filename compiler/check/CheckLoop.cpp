@@ -135,7 +135,15 @@ bool Elaborator::isGridSize(const ast::Expr &expr) const {
   return base && base->name == "grid_dim" && kind == BodyKind::Kernel && !scope->find(base->name);
 }
 
-Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call) {
+/// The bounds of a loop over `range(begin, end, step)`.
+struct Elaborator::Range {
+  Node *begin = nullptr, *end = nullptr;
+  Node *gridStep = nullptr; ///< the step, if it is the grid's size; otherwise it is `step`
+  int64_t step = 1;
+};
+
+/// Checks `range(...)` of a loop with one target. Returns nothing after an error.
+std::optional<Elaborator::Range> Elaborator::checkRange(const ast::ForStmt &stmt, const ast::CallExpr &call) {
   CallSite site;
   site.call = &call;
   site.name = "range";
@@ -151,24 +159,27 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     diags.report(diag::WrongCount, stmt.iterable->range, 1, static_cast<int64_t>(stmt.targets.size()));
     isWrong = true;
   }
-  Node *begin = nullptr, *end = nullptr, *gridStep = nullptr;
-  int64_t step = 1;
-  if (!isWrong) {
-    begin = bounds.size() > 1 ? intNode(check(*bounds[0]), "the start of a range")
-                              : emitConstant(Value(int64_t(0)), types.integer(), call.range);
-    end = intNode(check(*bounds[bounds.size() > 1 ? 1 : 0]), "the end of a range");
-    if (bounds.size() > 2 && isGridSize(*bounds[2])) {
-      gridStep = check(*bounds[2]).node;
-      isWrong |= !gridStep;
-    } else if (bounds.size() > 2) {
-      auto value = comptimeInt(*bounds[2]);
-      step = value.value_or(1);
-      if (value && step == 0)
-        diags.report(diag::ComptimeError, bounds[2]->range, "the step of a range is 0");
-      isWrong |= !value || step == 0;
-    }
-    isWrong |= !begin || !end;
+  if (isWrong)
+    return std::nullopt;
+  Range range;
+  range.begin = bounds.size() > 1 ? intNode(check(*bounds[0]), "the start of a range")
+                                  : emitConstant(Value(int64_t(0)), types.integer(), call.range);
+  range.end = intNode(check(*bounds[bounds.size() > 1 ? 1 : 0]), "the end of a range");
+  if (bounds.size() > 2 && isGridSize(*bounds[2])) {
+    range.gridStep = check(*bounds[2]).node;
+    isWrong |= !range.gridStep;
+  } else if (bounds.size() > 2) {
+    auto value = comptimeInt(*bounds[2]);
+    range.step = value.value_or(1);
+    if (value && range.step == 0)
+      diags.report(diag::ComptimeError, bounds[2]->range, "the step of a range is 0");
+    isWrong |= !value || range.step == 0;
   }
+  return isWrong || !range.begin || !range.end ? std::nullopt : std::optional(range);
+}
+
+Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call) {
+  std::optional<Range> range = checkRange(stmt, call);
   forgetAssigned(valueRanges, *scope, stmt.body);
   ValueRanges::State before = valueRanges.save();
   Loop loop;
@@ -183,10 +194,11 @@ Flow Elaborator::checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &ca
     scope->close();
     return flow;
   };
-  if (isWrong) {
+  if (!range) {
     apart([&] { body(nullptr); });
     return Flow::Normal;
   }
+  auto [begin, end, gridStep, step] = *range;
   auto constantInt = [&](int64_t value) { return emitConstant(Value(value), types.integer(), stmt.iterable->range); };
   auto binaryInt = [&](Kind nodeKind, Node *a, Node *b) {
     return emit(nodeKind, types.integer(), stmt.iterable->range, {a, b});

@@ -64,6 +64,99 @@ Operand Elaborator::tileArgReduce(CallSite &site) {
   return reduction(site.name == "argmax" ? Kind::ArgMax : Kind::ArgMin, site);
 }
 
+const FunctionEntity *Elaborator::combiningFunction(const ast::Expr &expr) {
+  auto combine = comptime(expr);
+  if (!combine)
+    return nullptr;
+  if (!combine->isFunction() || combine->asFunction()->role != FunctionRole::Inline) {
+    diags.report(diag::NotCallable, expr.range, combine->str());
+    return nullptr;
+  }
+  return combine->asFunction();
+}
+
+std::optional<std::vector<hir::Node *>> Elaborator::tilesOfOneShape(const std::vector<const ast::Expr *> &exprs) {
+  std::vector<Node *> tiles;
+  for (const ast::Expr *expr : exprs) {
+    Operand tile = check(*expr);
+    if (tile.isError())
+      return std::nullopt;
+    if (!tile.type->isTile() || (!tiles.empty() && tile.type->shape != tiles[0]->type->shape)) {
+      diags.report(diag::TypeMismatch, expr->range, "this", describe(tile),
+                   tiles.empty() ? "a tile" : "a tile of the shape of the first one");
+      return std::nullopt;
+    }
+    tiles.push_back(tile.node);
+  }
+  return tiles;
+}
+
+/// Adds the initial value of each tile's reduction to the operands. Returns false after an error.
+bool Elaborator::initialValues(const ast::Expr &expr, const std::vector<Node *> &tiles, std::vector<Node *> &operands) {
+  Operand init = check(expr);
+  if (init.isError())
+    return false;
+  std::vector<Operand> inits = {init};
+  if (init.type->kind == TypeKind::Tuple) {
+    inits = init.items;
+    if (init.constant)
+      for (const Value &item : init.constant->asSequence().items)
+        inits.push_back(constant(item, init.range));
+  }
+  if (inits.size() != tiles.size()) {
+    diags.report(diag::WrongCount, expr.range, static_cast<int64_t>(inits.size()), static_cast<int64_t>(tiles.size()));
+    return false;
+  }
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    Node *node = convert(inits[i], types.scalar(tiles[i]->type->element), "`init`");
+    if (!node)
+      return false;
+    operands.push_back(node);
+  }
+  return true;
+}
+
+bool Elaborator::combination(Node &node, const FunctionEntity &entity, const std::vector<Node *> &tiles,
+                             SourceRange range) {
+  bool failed = false;
+  node.regions.push_back(inBlock([&] {
+    std::vector<Operand> scalars;
+    for (int side = 0; side < 2; ++side)
+      for (Node *tile : tiles) {
+        hir::Local *local = newLocal(side ? "right" : "left", types.scalar(tile->type->element));
+        node.locals.push_back(local);
+        scalars.push_back(runTime(getLocal(local, node.range)));
+      }
+    std::vector<Value> comptimeValues;
+    if (!bindComptime(entity, nullptr, comptimeValues, range))
+      failed = true;
+    else if (entity.syntax->parameters.size() != scalars.size()) {
+      diags.report(diag::CombineParameters, range, entity.name(),
+                   static_cast<int64_t>(entity.syntax->parameters.size()), static_cast<int64_t>(scalars.size()));
+      failed = true;
+    }
+    if (failed)
+      return;
+    ++combineDepth;
+    Operand combined = inlineCall(entity, comptimeValues, scalars, node.range);
+    --combineDepth;
+    std::vector<Operand> values = {combined};
+    if (combined.isTuple())
+      values = combined.items;
+    failed = combined.isError();
+    if (!failed && values.size() != tiles.size()) {
+      diags.report(diag::WrongCount, range, static_cast<int64_t>(values.size()), static_cast<int64_t>(tiles.size()));
+      failed = true;
+    }
+    for (size_t i = 0; i < values.size() && !failed; ++i) {
+      Node *value = convert(values[i], types.scalar(tiles[i]->type->element), "the combination");
+      failed |= !value;
+      block->yields.push_back(value);
+    }
+  }));
+  return !failed;
+}
+
 /// Checks `reduce[f](tiles..., axis=, init=)` and `scan[f](tiles..., axis=)`. f takes the left values, then the right
 /// values, as scalars, and returns their combination.
 Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
@@ -83,96 +176,25 @@ Operand Elaborator::byFunction(Kind nodeKind, CallSite &site) {
     diags.report(diag::MissingArgument, site.range(), site.name, exprs.empty() ? "tile" : !axisExpr ? "axis" : "init");
     return error(site.range());
   }
-  auto combine = comptime(*functionExpr);
-  if (!combine)
+  const FunctionEntity *function = combiningFunction(*functionExpr);
+  if (!function)
     return error(site.range());
-  if (!combine->isFunction() || combine->asFunction()->role != FunctionRole::Inline) {
-    diags.report(diag::NotCallable, functionExpr->range, combine->str());
+  auto tiles = tilesOfOneShape(exprs);
+  if (!tiles)
     return error(site.range());
-  }
-  std::vector<Node *> tiles;
-  for (const ast::Expr *expr : exprs) {
-    Operand tile = check(*expr);
-    if (tile.isError())
-      return error(site.range());
-    if (!tile.type->isTile() || (!tiles.empty() && tile.type->shape != tiles[0]->type->shape)) {
-      diags.report(diag::TypeMismatch, expr->range, "this", describe(tile),
-                   tiles.empty() ? "a tile" : "a tile of the shape of the first one");
-      return error(site.range());
-    }
-    tiles.push_back(tile.node);
-  }
-  auto axis = axisOf(*axisExpr, tiles[0]->type);
+  auto axis = axisOf(*axisExpr, tiles->front()->type);
   if (!axis)
     return error(site.range());
-  size_t count = tiles.size();
-  std::vector<Node *> operands = tiles;
-  if (initExpr) {
-    Operand init = check(*initExpr);
-    if (init.isError())
-      return error(site.range());
-    std::vector<Operand> inits = {init};
-    if (init.type->kind == TypeKind::Tuple) {
-      inits = init.items;
-      if (init.constant)
-        for (const Value &item : init.constant->asSequence().items)
-          inits.push_back(constant(item, init.range));
-    }
-    if (inits.size() != count) {
-      diags.report(diag::WrongCount, initExpr->range, static_cast<int64_t>(inits.size()), static_cast<int64_t>(count));
-      return error(site.range());
-    }
-    for (size_t i = 0; i < count; ++i) {
-      Node *node = convert(inits[i], types.scalar(tiles[i]->type->element), "`init`");
-      if (!node)
-        return error(site.range());
-      operands.push_back(node);
-    }
-  }
+  size_t count = tiles->size();
+  std::vector<Node *> operands = *tiles;
+  if (initExpr && !initialValues(*initExpr, *tiles, operands))
+    return error(site.range());
   Node *node = emit(nodeKind, types.none, site.range(), std::move(operands), {*axis, static_cast<int64_t>(count)});
-  std::vector<Operand> scalars;
-  bool failed = false;
-  node->regions.push_back(inBlock([&] {
-    for (int side = 0; side < 2; ++side)
-      for (Node *tile : tiles) {
-        hir::Local *local = newLocal(side ? "right" : "left", types.scalar(tile->type->element));
-        node->locals.push_back(local);
-        scalars.push_back(runTime(getLocal(local, site.range())));
-      }
-    const FunctionEntity &entity = *combine->asFunction();
-    std::vector<Value> comptimeValues;
-    if (!bindComptime(entity, nullptr, comptimeValues, functionExpr->range))
-      failed = true;
-    else if (entity.syntax->parameters.size() != 2 * count) {
-      diags.report(diag::CombineParameters, functionExpr->range, entity.name(),
-                   static_cast<int64_t>(entity.syntax->parameters.size()), static_cast<int64_t>(2 * count));
-      failed = true;
-    }
-    if (failed)
-      return;
-    ++combineDepth;
-    Operand combined = inlineCall(entity, comptimeValues, scalars, site.range());
-    --combineDepth;
-    std::vector<Operand> values = {combined};
-    if (combined.isTuple())
-      values = combined.items;
-    failed = combined.isError();
-    if (!failed && values.size() != count) {
-      diags.report(diag::WrongCount, functionExpr->range, static_cast<int64_t>(values.size()),
-                   static_cast<int64_t>(count));
-      failed = true;
-    }
-    for (size_t i = 0; i < values.size() && !failed; ++i) {
-      Node *value = convert(values[i], types.scalar(tiles[i]->type->element), "the combination");
-      failed |= !value;
-      block->yields.push_back(value);
-    }
-  }));
-  if (failed)
+  if (!combination(*node, *function, *tiles, functionExpr->range))
     return error(site.range());
   std::vector<Operand> results;
   for (size_t i = 0; i < count; ++i) {
-    const Type *type = tiles[i]->type;
+    const Type *type = (*tiles)[i]->type;
     if (nodeKind == Kind::Combine)
       type = types.tile(type->element, withoutAxis(type->shape, *axis));
     results.push_back(result(Kind::Result, type, site.range(), {node}, {static_cast<int64_t>(i)}));
@@ -211,6 +233,19 @@ Operand Elaborator::callCumsum(CallSite &site) {
     block->yields = {emit(Kind::Add, scalar, site.range(), {left, right})};
   }));
   return result(Kind::Result, tile.type, site.range(), {node}, {0});
+}
+
+std::optional<bool> Elaborator::isTf32(const ast::Expr &expr, DType element) {
+  auto precision = comptime(expr);
+  if (!precision)
+    return std::nullopt;
+  bool known = precision->isString() && (precision->asString() == "ieee" || precision->asString() == "tf32");
+  if (!known || (precision->asString() == "tf32" && element != DType::Float32)) {
+    diags.report(diag::TypeMismatch, expr.range, "`precision`", precision->str(),
+                 "\"ieee\", or \"tf32\" for float32 operands");
+    return std::nullopt;
+  }
+  return precision->asString() == "tf32";
 }
 
 Operand Elaborator::callDot(CallSite &site) {
@@ -276,23 +311,13 @@ Operand Elaborator::callDot(CallSite &site) {
   } else {
     acc = numberAs(constant(Value(int64_t(0)), site.range()), accumulator, shape);
   }
-  bool isTf32 = false;
-  if (precisionExpr) {
-    auto precision = comptime(*precisionExpr);
-    if (!precision)
-      return error(site.range());
-    bool known = precision->isString() && (precision->asString() == "ieee" || precision->asString() == "tf32");
-    if (!known || (precision->asString() == "tf32" && element != DType::Float32)) {
-      diags.report(diag::TypeMismatch, precisionExpr->range, "`precision`", precision->str(),
-                   "\"ieee\", or \"tf32\" for float32 operands");
-      return error(site.range());
-    }
-    isTf32 = precision->asString() == "tf32";
-  }
+  auto usesTf32 = precisionExpr ? isTf32(*precisionExpr, element) : std::optional(false);
+  if (!usesTf32)
+    return error(site.range());
   std::vector<Node *> operands = {a.node, b.node, acc};
   if (positions)
     operands.push_back(positions);
-  return result(Kind::Dot, type, site.range(), operands, {isTf32});
+  return result(Kind::Dot, type, site.range(), operands, {*usesTf32});
 }
 
 } // namespace kpkg::compiler

@@ -268,6 +268,89 @@ void Elaborator::checkComptimeAssert(const ast::ComptimeAssertStmt &stmt) {
   diags.report(diag::AssertFailed, stmt.condition->range, message && message->isString() ? message->asString() : "");
 }
 
+/// Returns whether the kind of a value fits the function's result type.
+bool Elaborator::meetsResultSpec(const Operand &value) const {
+  switch (frame->resultSpec.kind) {
+  case TypeSpec::Exact:
+  case TypeSpec::Any:
+    return true;
+  case TypeSpec::AnyTile:
+    return value.type->isTile();
+  case TypeSpec::AnyScalar:
+    return value.type->isScalar();
+  case TypeSpec::AnyTensor:
+    return value.type->isTensor() || value.type->isOptionalTensor() || value.type->kind == TypeKind::View;
+  case TypeSpec::Wrong:
+    break;
+  }
+  return false;
+}
+
+void Elaborator::returnValue(const Operand &value, SourceRange range) {
+  const TypeSpec &spec = frame->resultSpec;
+  bool fits = meetsResultSpec(value);
+  const Type *exact = spec.kind == TypeSpec::Exact ? spec.exact : nullptr;
+  if (spec.kind == TypeSpec::AnyTensor && kind == BodyKind::Op)
+    exact = types.tensor;
+  std::vector<Operand> items = {value};
+  std::vector<const Type *> wanted = {exact};
+  frame->isTuple = value.type->kind == TypeKind::Tuple;
+  if (frame->isTuple) {
+    items = value.items;
+    if (value.constant)
+      for (const Value &item : value.constant->asSequence().items)
+        items.push_back(constant(item, value.range));
+    wanted.assign(items.size(), nullptr);
+    if (exact && exact->kind == TypeKind::Tuple && exact->items.size() == items.size())
+      wanted = exact->items;
+    else if (exact)
+      fits = false;
+  } else if (exact && exact->kind == TypeKind::Tuple) {
+    fits = false;
+  }
+  if (!fits)
+    diags.report(diag::TypeMismatch, value.range, "the result", describe(value), exact ? exact->str() : spec.str());
+  else if (!frame->sawReturn && block == frame->body)
+    returnDirectly(std::move(items), wanted, range);
+  else
+    returnByVariables(items, wanted, range);
+}
+
+/// Returns the result of the only return, which needs no variable.
+void Elaborator::returnDirectly(std::vector<Operand> items, const std::vector<const Type *> &wanted,
+                                SourceRange range) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!wanted[i] || items[i].type == wanted[i] || (items[i].type->isTensor() && wanted[i]->isTensor()))
+      continue;
+    if (items[i].constant && wanted[i]->isScalar() && fitsConstant(*items[i].constant, wanted[i]->element) &&
+        items[i].constant->isBool() == (wanted[i]->element == DType::Bool)) {
+      if (isFloat(wanted[i]->element))
+        items[i] = constant(Value(items[i].constant->asNumber()), items[i].range);
+      continue;
+    }
+    Node *node = convert(items[i], wanted[i], "the result");
+    items[i] = node ? runTime(node) : error(range);
+  }
+  frame->direct = frame->isTuple ? tuple(std::move(items), range) : items[0];
+}
+
+void Elaborator::returnByVariables(const std::vector<Operand> &items, const std::vector<const Type *> &wanted,
+                                   SourceRange range) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    bool isHandle = items[i].type->kind == TypeKind::View || items[i].type->kind == TypeKind::Window;
+    if (isHandle) {
+      notSupported(items[i].range, "an early return of " + items[i].type->str(), "return the tile that it loads");
+      break;
+    }
+    if (frame->results.size() <= i) {
+      const Type *type = wanted[i] ? wanted[i] : items[i].type;
+      frame->results.push_back(newLocal("result", type));
+    }
+    if (Node *node = convert(items[i], frame->results[i]->type, "the result"))
+      setLocal(frame->results[i], node, range);
+  }
+}
+
 Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
   Operand value = stmt.value ? check(*stmt.value) : none(stmt.range);
   bool inTiles = false;
@@ -282,67 +365,7 @@ Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
       diags.report(diag::UnexpectedResult, stmt.value->range, frame->function->name(), describe(value))
           .note(diag::DeclaredHere, frame->function->syntax->signatureRange, frame->function->name());
   } else if (!value.isError()) {
-    const TypeSpec &spec = frame->resultSpec;
-    bool fits = spec.kind == TypeSpec::Exact || spec.kind == TypeSpec::Any ||
-                (spec.kind == TypeSpec::AnyTile && value.type->isTile()) ||
-                (spec.kind == TypeSpec::AnyScalar && value.type->isScalar()) ||
-                (spec.kind == TypeSpec::AnyTensor &&
-                 (value.type->isTensor() || value.type->isOptionalTensor() || value.type->kind == TypeKind::View));
-    const Type *exact = spec.kind == TypeSpec::Exact ? spec.exact : nullptr;
-    if (spec.kind == TypeSpec::AnyTensor && kind == BodyKind::Op)
-      exact = types.tensor;
-    std::vector<Operand> items = {value};
-    std::vector<const Type *> wanted = {exact};
-    bool isTuple = value.type->kind == TypeKind::Tuple;
-    if (isTuple) {
-      items = value.items;
-      if (value.constant)
-        for (const Value &item : value.constant->asSequence().items)
-          items.push_back(constant(item, value.range));
-      wanted.assign(items.size(), nullptr);
-      if (exact && exact->kind == TypeKind::Tuple && exact->items.size() == items.size())
-        wanted = exact->items;
-      else if (exact)
-        fits = false;
-    } else if (exact && exact->kind == TypeKind::Tuple) {
-      fits = false;
-    }
-    if (!fits) {
-      diags.report(diag::TypeMismatch, value.range, "the result", describe(value), exact ? exact->str() : spec.str());
-      value = error(stmt.range);
-    }
-    bool isFirst = !frame->sawReturn;
-    frame->isTuple = isTuple;
-    if (!value.isError() && isFirst && block == frame->body) {
-      // The only return: the result needs no variable.
-      for (size_t i = 0; i < items.size(); ++i) {
-        if (!wanted[i] || items[i].type == wanted[i] || (items[i].type->isTensor() && wanted[i]->isTensor()))
-          continue;
-        if (items[i].constant && wanted[i]->isScalar() && fitsConstant(*items[i].constant, wanted[i]->element) &&
-            items[i].constant->isBool() == (wanted[i]->element == DType::Bool)) {
-          if (isFloat(wanted[i]->element))
-            items[i] = constant(Value(items[i].constant->asNumber()), items[i].range);
-          continue;
-        }
-        Node *node = convert(items[i], wanted[i], "the result");
-        items[i] = node ? runTime(node) : error(stmt.range);
-      }
-      frame->direct = isTuple ? tuple(std::move(items), stmt.range) : items[0];
-    } else if (!value.isError()) {
-      for (size_t i = 0; i < items.size(); ++i) {
-        bool isHandle = items[i].type->kind == TypeKind::View || items[i].type->kind == TypeKind::Window;
-        if (isHandle) {
-          notSupported(items[i].range, "an early return of " + items[i].type->str(), "return the tile that it loads");
-          break;
-        }
-        if (frame->results.size() <= i) {
-          const Type *type = wanted[i] ? wanted[i] : items[i].type;
-          frame->results.push_back(newLocal("result", type));
-        }
-        if (Node *node = convert(items[i], frame->results[i]->type, "the result"))
-          setLocal(frame->results[i], node, stmt.range);
-      }
-    }
+    returnValue(value, stmt.range);
   }
   frame->sawReturn = true;
   for (Loop *loop : frame->loops) {

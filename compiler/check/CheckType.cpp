@@ -55,129 +55,183 @@ static void reportNotAType(DiagnosticEngine &diags, SourceRange range, const std
 
 static TypeSpec exactly(const Type *type) { return {TypeSpec::Exact, type}; }
 
-TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environment, bool isMut) {
-  const TypeSpec wrong{TypeSpec::Wrong, nullptr};
-  auto notAType = [&](SourceRange range, const std::string &text) {
-    reportNotAType(diags, range, text);
+namespace {
+
+const TypeSpec wrong{TypeSpec::Wrong, nullptr};
+
+/// Resolves an annotation with brackets, such as `Tensor[T, 2]`. Each method resolves one type, and its index has as
+/// many arguments as the type takes.
+class BracketedType {
+public:
+  BracketedType(Checker &checker, const ast::IndexExpr &index, const Environment &environment)
+      : checker(checker), index(index), environment(environment) {}
+
+  TypeSpec resolve(const std::string &name, bool isMut);
+
+private:
+  Checker &checker;
+  const ast::IndexExpr &index;
+  const Environment &environment;
+
+  const ast::Expr &argument(size_t i) const { return *index.arguments[i].value; }
+  SourceRange rangeOf(size_t i) const { return index.arguments[i].range; }
+  std::optional<Value> value(size_t i) { return checker.evaluator.evaluate(argument(i), environment); }
+  std::optional<DType> element(size_t i);
+  TypeSpec scalar();
+  TypeSpec tensor(bool isMut);
+  TypeSpec tile();
+  TypeSpec list();
+  TypeSpec optional();
+  TypeSpec tuple();
+};
+
+std::optional<DType> BracketedType::element(size_t i) {
+  if (auto *name = argument(i).as<ast::NameExpr>())
+    if (auto dtype = dtypeOfTypeName(name->name);
+        dtype && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
+      return dtype;
+  auto known = value(i);
+  if (known && !known->isDType()) {
+    checker.diags.report(diag::TypeMismatch, rangeOf(i), "the element type", kindName(*known), "DType");
+    return std::nullopt;
+  }
+  return known ? std::optional(known->asDType()) : std::nullopt;
+}
+
+TypeSpec BracketedType::scalar() {
+  auto dtype = element(0);
+  return dtype ? exactly(checker.types.scalar(*dtype)) : wrong;
+}
+
+TypeSpec BracketedType::tensor(bool isMut) {
+  auto dtype = element(0);
+  auto rank = value(1);
+  if (!dtype || !rank)
     return wrong;
-  };
+  if (!rank->isInt() || rank->asInt() < 0 || rank->asInt() > 16) {
+    checker.diags.report(diag::TypeMismatch, rangeOf(1), "the rank", rank->str(), "an Int from 0 to 16");
+    return wrong;
+  }
+  return exactly(checker.types.view(*dtype, static_cast<int>(rank->asInt()), isMut));
+}
+
+TypeSpec BracketedType::tile() {
+  auto dtype = element(0);
+  std::vector<int64_t> shape;
+  for (size_t i = 1; i < index.arguments.size(); ++i) {
+    auto extent = value(i);
+    if (!extent)
+      return wrong;
+    if (!extent->isInt() || extent->asInt() <= 0) {
+      checker.diags.report(diag::TypeMismatch, rangeOf(i), "an extent", extent->str(), "a positive Int");
+      return wrong;
+    }
+    shape.push_back(extent->asInt());
+  }
+  return dtype ? exactly(checker.types.tile(*dtype, std::move(shape))) : wrong;
+}
+
+TypeSpec BracketedType::list() {
+  auto *item = argument(0).as<ast::NameExpr>();
+  if (item && item->name == "Int")
+    return exactly(checker.types.list);
+  checker.diags.report(diag::NotSupportedYet, index.range, "a list of other things than Int", "use `List[Int]`");
+  return wrong;
+}
+
+TypeSpec BracketedType::optional() {
+  TypeSpec of = checker.resolveType(argument(0), environment);
+  if (of.kind == TypeSpec::AnyTensor)
+    return exactly(checker.types.optionalTensor);
+  if (of.kind == TypeSpec::Exact && of.exact->isScalar(DType::Float64))
+    return exactly(checker.types.optionalFloat);
+  if (of.kind != TypeSpec::Wrong)
+    checker.diags.report(diag::NotSupportedYet, index.range, "`Optional` of " + of.str(),
+                         "use `Optional[Tensor]`, `Optional[Float64]`, or a default value");
+  return wrong;
+}
+
+TypeSpec BracketedType::tuple() {
+  std::vector<const Type *> items;
+  for (size_t i = 0; i < index.arguments.size(); ++i) {
+    TypeSpec item = checker.resolveType(argument(i), environment);
+    if (item.kind == TypeSpec::Wrong)
+      return wrong;
+    if (item.kind == TypeSpec::Exact)
+      items.push_back(item.exact->isNone() ? checker.types.optionalTensor
+                                           : item.exact); // `None` is an optional that is always absent
+    else if (item.kind == TypeSpec::AnyTensor)
+      items.push_back(checker.types.tensor);
+    else
+      return {TypeSpec::Any, nullptr}; // Tuple[Tile, Tile]: the returned value determines the type
+  }
+  return exactly(checker.types.tuple(std::move(items)));
+}
+
+TypeSpec BracketedType::resolve(const std::string &name, bool isMut) {
+  size_t count = index.arguments.size();
+  if (name == "Scalar" && count == 1)
+    return scalar();
+  if (name == "Tensor" && count == 1) {
+    checker.diags.report(diag::MissingArgument, index.range, "Tensor[...]", "rank");
+    return wrong;
+  }
+  if (name == "Tensor" && count == 2)
+    return tensor(isMut);
+  if (name == "Tile" && count >= 2)
+    return tile();
+  if (name == "List" && count == 1)
+    return list();
+  if (name == "Optional" && count == 1)
+    return optional();
+  if (name == "Tuple" && count >= 1)
+    return tuple();
+  reportNotAType(checker.diags, index.range, name + "[...]");
+  return wrong;
+}
+
+/// Resolves an annotation that is a name.
+TypeSpec namedType(TypeTable &types, DiagnosticEngine &diags, SourceRange range, const std::string &name) {
+  if (auto dtype = dtypeOfTypeName(name))
+    return exactly(types.scalar(*dtype));
+  if (name == "Tensor")
+    return {TypeSpec::AnyTensor, nullptr};
+  if (name == "Tile")
+    return {TypeSpec::AnyTile, nullptr};
+  if (name == "Scalar")
+    return {TypeSpec::AnyScalar, nullptr};
+  if (name == "String")
+    return exactly(types.string);
+  if (name == "DType")
+    return exactly(types.dtype);
+  if (name == "Function")
+    return exactly(types.function);
+  bool needsBrackets = name == "List" || name == "Optional" || name == "Tuple";
+  reportNotAType(diags, range, needsBrackets ? name + "` without `[...]" : name);
+  return wrong;
+}
+
+} // namespace
+
+TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environment, bool isMut) {
   if (expr.is<ast::ErrorExpr>())
     return wrong;
   if (expr.is<ast::NoneLiteral>())
     return exactly(types.none);
-  if (auto *name = expr.as<ast::NameExpr>()) {
-    const std::string &text = name->name;
-    if (auto dtype = dtypeOfTypeName(text))
-      return exactly(types.scalar(*dtype));
-    if (text == "Tensor")
-      return {TypeSpec::AnyTensor, nullptr};
-    if (text == "Tile")
-      return {TypeSpec::AnyTile, nullptr};
-    if (text == "Scalar")
-      return {TypeSpec::AnyScalar, nullptr};
-    if (text == "String")
-      return exactly(types.string);
-    if (text == "DType")
-      return exactly(types.dtype);
-    if (text == "Function")
-      return exactly(types.function);
-    if (text == "List" || text == "Optional" || text == "Tuple")
-      return notAType(expr.range, text + "` without `[...]");
-    return notAType(expr.range, text);
-  }
+  if (auto *name = expr.as<ast::NameExpr>())
+    return namedType(types, diags, expr.range, name->name);
   auto *index = expr.as<ast::IndexExpr>();
   auto *base = index ? index->base->as<ast::NameExpr>() : nullptr;
-  if (!base)
-    return notAType(expr.range, "this");
+  if (!base) {
+    reportNotAType(diags, expr.range, "this");
+    return wrong;
+  }
   for (const ast::Argument &argument : index->arguments)
-    if (argument.name)
-      return notAType(argument.range, argument.name.text + "=");
-  auto value = [&](size_t i) -> std::optional<Value> {
-    return evaluator.evaluate(*index->arguments[i].value, environment);
-  };
-  auto element = [&](size_t i) -> std::optional<DType> {
-    if (auto *name = index->arguments[i].value->as<ast::NameExpr>())
-      if (auto dtype = dtypeOfTypeName(name->name);
-          dtype && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
-        return dtype;
-    auto known = value(i);
-    if (known && !known->isDType()) {
-      diags.report(diag::TypeMismatch, index->arguments[i].range, "the element type", kindName(*known), "DType");
-      return std::nullopt;
-    }
-    return known ? std::optional(known->asDType()) : std::nullopt;
-  };
-  size_t count = index->arguments.size();
-  const std::string &text = base->name;
-  if (text == "Scalar" && count == 1) {
-    auto dtype = element(0);
-    return dtype ? exactly(types.scalar(*dtype)) : wrong;
-  }
-  if (text == "Tensor" && count == 1) {
-    diags.report(diag::MissingArgument, expr.range, "Tensor[...]", "rank");
-    return wrong;
-  }
-  if (text == "Tensor" && count == 2) {
-    auto dtype = element(0);
-    auto rank = value(1);
-    if (!dtype || !rank)
-      return wrong;
-    if (!rank->isInt() || rank->asInt() < 0 || rank->asInt() > 16) {
-      diags.report(diag::TypeMismatch, index->arguments[1].range, "the rank", rank->str(), "an Int from 0 to 16");
+    if (argument.name) {
+      reportNotAType(diags, argument.range, argument.name.text + "=");
       return wrong;
     }
-    return exactly(types.view(*dtype, static_cast<int>(rank->asInt()), isMut));
-  }
-  if (text == "Tile" && count >= 2) {
-    auto dtype = element(0);
-    std::vector<int64_t> shape;
-    for (size_t i = 1; i < count; ++i) {
-      auto extent = value(i);
-      if (!extent)
-        return wrong;
-      if (!extent->isInt() || extent->asInt() <= 0) {
-        diags.report(diag::TypeMismatch, index->arguments[i].range, "an extent", extent->str(), "a positive Int");
-        return wrong;
-      }
-      shape.push_back(extent->asInt());
-    }
-    return dtype ? exactly(types.tile(*dtype, std::move(shape))) : wrong;
-  }
-  if (text == "List" && count == 1) {
-    auto *item = index->arguments[0].value->as<ast::NameExpr>();
-    if (item && item->name == "Int")
-      return exactly(types.list);
-    diags.report(diag::NotSupportedYet, expr.range, "a list of other things than Int", "use `List[Int]`");
-    return wrong;
-  }
-  if (text == "Optional" && count == 1) {
-    TypeSpec of = resolveType(*index->arguments[0].value, environment);
-    if (of.kind == TypeSpec::AnyTensor)
-      return exactly(types.optionalTensor);
-    if (of.kind == TypeSpec::Exact && of.exact->isScalar(DType::Float64))
-      return exactly(types.optionalFloat);
-    if (of.kind != TypeSpec::Wrong)
-      diags.report(diag::NotSupportedYet, expr.range, "`Optional` of " + of.str(),
-                   "use `Optional[Tensor]`, `Optional[Float64]`, or a default value");
-    return wrong;
-  }
-  if (text == "Tuple" && count >= 1) {
-    std::vector<const Type *> items;
-    for (size_t i = 0; i < count; ++i) {
-      TypeSpec item = resolveType(*index->arguments[i].value, environment);
-      if (item.kind == TypeSpec::Wrong)
-        return wrong;
-      if (item.kind == TypeSpec::Exact)
-        items.push_back(item.exact->isNone() ? types.optionalTensor
-                                             : item.exact); // `None` is an optional that is always absent
-      else if (item.kind == TypeSpec::AnyTensor)
-        items.push_back(types.tensor);
-      else
-        return {TypeSpec::Any, nullptr}; // Tuple[Tile, Tile]: the returned value determines the type
-    }
-    return exactly(types.tuple(std::move(items)));
-  }
-  return notAType(expr.range, text + "[...]");
+  return BracketedType(*this, *index, environment).resolve(base->name, isMut);
 }
 
 } // namespace kpkg::compiler

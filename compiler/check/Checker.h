@@ -104,7 +104,24 @@ private:
   void nameKernels();
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
+  /// Reads the comptime parameters of a kernel. Returns false after an error.
+  bool declareKernelParameters(const FunctionEntity &function, KernelRecord &record);
+  std::optional<std::string> parameterKind(const FunctionEntity &function, const ast::ComptimeParameter &parameter);
+  /// Declares an argument by all instances: its rank must be the same, its element type may differ. Returns false after
+  /// an error.
+  bool declareKernelArgument(const FunctionEntity &function, const ast::Parameter &parameter,
+                             const std::vector<std::vector<Value>> &instances, KernelRecord &record);
+  /// Creates the instances, with their symbols and schedules. Returns false after an error.
+  bool declareInstances(const FunctionEntity &function, std::vector<std::vector<Value>> instances,
+                        KernelRecord &record);
   void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
+  /// Sets the name of an op from its decorator. Returns false after an error.
+  bool nameOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
+              const ast::StringLiteral *name, OpRecord &record);
+  /// Reads one argument of an op. Returns false after an error.
+  bool declareOpArgument(const FunctionEntity &function, const ast::Parameter &parameter, OpInfo &info,
+                         OpRecord &record);
+  bool declareDefault(const FunctionEntity &function, const ast::Expr &expr, const Type *type, OpArgument &argument);
   /// Reads `@register.torch` of an op whose arguments are known. Returns false after reporting an error.
   bool declareTorch(const FunctionEntity &function, const ast::Decorator &decorator, OpRecord &record);
   /// Reads the result types. Returns false after reporting one that an op cannot have.
@@ -138,6 +155,11 @@ private:
   void findRecursiveOps();
   void linkBackwards();
   void linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator);
+  struct SavedNames;
+  std::optional<SavedNames> savedNames(const FunctionEntity &backward, const OpRecord &op,
+                                       const ast::Decorator &decorator);
+  bool bindBackward(const std::vector<ast::Parameter> &parameters, const OpRecord &backward, const OpRecord &op,
+                    const SavedNames &saved, std::vector<BackwardArgument> &arguments);
 
   std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by identityOf() of their path
   std::vector<ModuleScope *> loadOrder;

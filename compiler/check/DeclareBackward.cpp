@@ -73,58 +73,59 @@ void Checker::linkBackwards() {
   }
 }
 
-/// Sets the op's `backward`, or reports why that is impossible.
-void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator) {
-  OpRecord &op = program.opRecords[opIndex];
-  const OpRecord &backward = program.opRecords[backwardIndex];
-  const std::vector<ast::Parameter> &parameters = opInfos[backwardIndex].function->syntax->parameters;
-  if (std::string why = whyNone(op); !why.empty()) {
-    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, why)
-        .note(diag::DeclaredHere, op.range, op.name);
-    return;
-  }
+/// The names that a backward lists as saved tensors.
+struct Checker::SavedNames {
+  std::vector<std::string> names;
+  SourceRange range;
+  bool has(const std::string &name) const { return std::find(names.begin(), names.end(), name) != names.end(); }
+};
 
-  std::vector<std::string> saved;
-  SourceRange savesRange;
+/// Reads `saves` of a backward. Returns nothing after an error.
+std::optional<Checker::SavedNames> Checker::savedNames(const FunctionEntity &backward, const OpRecord &op,
+                                                       const ast::Decorator &decorator) {
+  SavedNames saved;
   for (size_t i = 1; i < decorator.arguments.size(); ++i) {
     const ast::Argument &argument = decorator.arguments[i];
     if (argument.name.text != "saves") {
       diags.report(diag::UnknownArgument, argument.range, "@register.backward",
                    argument.name ? argument.name.text : "(by position)");
-      return;
+      return std::nullopt;
     }
-    auto names = evaluator.evaluate(*argument.value, *opInfos[backwardIndex].function->module);
+    auto names = evaluator.evaluate(*argument.value, *backward.module);
     if (!names)
-      return;
-    savesRange = argument.value->range;
+      return std::nullopt;
+    saved.range = argument.value->range;
     bool areNames = names->isSequence();
     for (const Value &name : areNames ? names->asSequence().items : std::vector<Value>())
       areNames &= name.isString();
     if (!areNames) {
-      diags.report(diag::TypeMismatch, savesRange, "`saves`", kindName(*names), "a list of names");
-      return;
+      diags.report(diag::TypeMismatch, saved.range, "`saves`", kindName(*names), "a list of names");
+      return std::nullopt;
     }
     for (const Value &name : names->asSequence().items)
-      saved.push_back(name.asString());
+      saved.names.push_back(name.asString());
   }
-  auto isSaved = [&](const std::string &name) { return std::find(saved.begin(), saved.end(), name) != saved.end(); };
-  for (const std::string &name : saved) {
+  for (const std::string &name : saved.names) {
     auto meaning = meaningOf(name, op);
     if (!meaning || !isSavedTensor(*meaning, op)) {
-      diags.report(diag::SavedName, savesRange, name, "which is no tensor argument and no result of `" + op.name + "`")
+      diags.report(diag::SavedName, saved.range, name, "which is no tensor argument and no result of `" + op.name + "`")
           .note(diag::DeclaredHere, op.range, op.name);
-      return;
+      return std::nullopt;
     }
   }
+  return saved;
+}
 
-  Backward link;
-  link.op = backward.name;
+/// Gives each parameter of a backward its meaning. Returns false after an error.
+bool Checker::bindBackward(const std::vector<ast::Parameter> &parameters, const OpRecord &backward, const OpRecord &op,
+                           const SavedNames &saved, std::vector<BackwardArgument> &arguments) {
   bool inGradients = true;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string &name = parameters[i].name.text;
     auto wrong = [&](const std::string &what) {
       diags.report(diag::BackwardParameter, parameters[i].range, name, op.name, what)
           .note(diag::DeclaredHere, op.range, op.name);
+      return false;
     };
     if (parameters[i].isMut)
       return wrong("`mut`, but a backward returns its gradients");
@@ -135,7 +136,7 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
     if (!meaning)
       return wrong(
           "neither the gradient of a result nor an argument, a result, `needs_` and an argument, or `deterministic`");
-    if (isSavedTensor(*meaning, op) && !isSaved(name))
+    if (isSavedTensor(*meaning, op) && !saved.has(name))
       return wrong("a tensor that `saves` does not list");
     bool isFlag = meaning->kind == Source::Needs || meaning->kind == Source::Deterministic;
     std::string wanted = meaning->kind == Source::Argument ? op.arguments[meaning->index].type
@@ -143,17 +144,38 @@ void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Deco
                                                            : "Tensor";
     if (wanted != backward.arguments[i].type)
       return wrong("`" + backward.arguments[i].type + "`, but that is `" + wanted + "`");
-    link.arguments.push_back(*meaning);
+    arguments.push_back(*meaning);
   }
+  return true;
+}
+
+/// Sets the op's `backward`, or reports why that is impossible.
+void Checker::linkBackward(size_t backwardIndex, size_t opIndex, const ast::Decorator &decorator) {
+  OpRecord &op = program.opRecords[opIndex];
+  const OpRecord &backward = program.opRecords[backwardIndex];
+  const FunctionEntity &function = *opInfos[backwardIndex].function;
+  const std::vector<ast::Parameter> &parameters = function.syntax->parameters;
+  if (std::string why = whyNone(op); !why.empty()) {
+    diags.report(diag::NoBackward, decorator.arguments[0].range, op.name, why)
+        .note(diag::DeclaredHere, op.range, op.name);
+    return;
+  }
+  auto saved = savedNames(function, op, decorator);
+  if (!saved)
+    return;
+  Backward link;
+  link.op = backward.name;
+  if (!bindBackward(parameters, backward, op, *saved, link.arguments))
+    return;
   if (link.arguments.empty() || link.arguments[0].kind != Source::Gradient) {
     diags.report(diag::NoBackward, decorator.arguments[0].range, op.name,
                  "its first parameter must be the gradient of the result");
     return;
   }
-  for (const std::string &name : saved)
+  for (const std::string &name : saved->names)
     if (std::none_of(parameters.begin(), parameters.end(),
                      [&](const auto &parameter) { return parameter.name.text == name; })) {
-      diags.report(diag::SavedName, savesRange, name, "but no parameter takes it");
+      diags.report(diag::SavedName, saved->range, name, "but no parameter takes it");
       return;
     }
 

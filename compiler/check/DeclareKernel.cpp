@@ -153,6 +153,125 @@ static std::string symbolOf(std::string symbol, const std::vector<Value> &values
   return symbol;
 }
 
+/// Returns the kind of a kernel's comptime parameter. Returns nothing after an error.
+std::optional<std::string> Checker::parameterKind(const FunctionEntity &function,
+                                                  const ast::ComptimeParameter &parameter) {
+  if (!parameter.type) {
+    diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+    return std::nullopt;
+  }
+  TypeSpec spec = resolveType(*parameter.type, *function.module);
+  if (spec.kind == TypeSpec::Wrong)
+    return std::nullopt;
+  if (spec.kind == TypeSpec::Exact) {
+    if (spec.exact->kind == TypeKind::DType)
+      return "dtype";
+    if (spec.exact->isScalar(DType::Int))
+      return "int";
+    if (spec.exact->isScalar(DType::Bool))
+      return "bool";
+    if (spec.exact->kind == TypeKind::String)
+      return "string";
+    if (spec.exact->kind == TypeKind::Function)
+      return "function";
+  }
+  diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
+               "kernel parameters are DType, Int, Bool, String or Function");
+  return std::nullopt;
+}
+
+bool Checker::declareKernelParameters(const FunctionEntity &function, KernelRecord &record) {
+  bool isWrong = false;
+  for (const ast::ComptimeParameter &parameter : function.syntax->comptimeParameters) {
+    auto kind = parameterKind(function, parameter);
+    isWrong |= !kind;
+    record.parameters.push_back({parameter.name.text, kind.value_or("")});
+  }
+  return !isWrong;
+}
+
+/// Returns the dtype of an argument with these element types, by instance: the only one, or the parameter that gives
+/// it, or an empty text.
+static std::string argumentDType(const std::vector<DType> &elements, const std::vector<KernelParameter> &parameters,
+                                 const std::vector<std::vector<Value>> &instances) {
+  bool allSame = std::equal(elements.begin() + 1, elements.end(), elements.begin());
+  if (!allSame || instances.size() == 1)
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      bool isThis = parameters[p].kind == "dtype";
+      for (size_t n = 0; n < instances.size() && isThis; ++n)
+        isThis = instances[n][p].asDType() == elements[n];
+      if (isThis)
+        return parameters[p].name;
+    }
+  return allSame ? std::string(valueNameOf(elements[0])) : "";
+}
+
+bool Checker::declareKernelArgument(const FunctionEntity &function, const ast::Parameter &parameter,
+                                    const std::vector<std::vector<Value>> &instances, KernelRecord &record) {
+  KernelArgument argument;
+  argument.name = parameter.name.text;
+  argument.isMut = parameter.isMut;
+  if (parameter.defaultValue) {
+    diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument",
+                 "give the argument in `launch`");
+    return false;
+  }
+  std::vector<DType> elements;
+  for (const std::vector<Value> &values : instances) {
+    BodyScope scope = instanceScope(function, values, types);
+    TypeSpec spec = resolveType(*parameter.type, scope, parameter.isMut);
+    bool fits = spec.kind == TypeSpec::Exact && (spec.exact->kind == TypeKind::View || spec.exact->isScalar());
+    if (!fits) {
+      if (spec.kind != TypeSpec::Wrong)
+        diags.report(diag::KernelArgumentType, parameter.range, spec.str());
+      return false;
+    }
+    if (parameter.isMut && spec.exact->isScalar()) {
+      diags.report(diag::MutScalar, parameter.range, parameter.name.text);
+      return false;
+    }
+    argument.isView = spec.exact->kind == TypeKind::View;
+    argument.rank = argument.isView ? spec.exact->rank : 0;
+    elements.push_back(spec.exact->element);
+  }
+  argument.dtype = argumentDType(elements, record.parameters, instances);
+  record.arguments.push_back(std::move(argument));
+  return true;
+}
+
+bool Checker::declareInstances(const FunctionEntity &function, std::vector<std::vector<Value>> instances,
+                               KernelRecord &record) {
+  std::string prefix = symbolPart(record.name);
+  while (!kernelSymbols.insert(prefix).second)
+    prefix += "_"; // distinguishes `a.b` from `a_b`
+  std::set<std::string> symbols;
+  bool isWrong = false;
+  for (auto &values : instances) {
+    KernelInstance instance;
+    instance.symbol = symbolOf(prefix, values);
+    while (!symbols.insert(instance.symbol).second)
+      instance.symbol += "_";
+    BodyScope scope = instanceScope(function, values, types);
+    isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateVariants(function, scope, instance);
+    instance.parameters = std::move(values);
+    record.instances.push_back(std::move(instance));
+  }
+  return !isWrong;
+}
+
+/// Returns, for each parameter, its value if it is equal in all instances.
+static std::vector<std::optional<Value>> onlyValues(const KernelRecord &record) {
+  std::vector<std::optional<Value>> only;
+  for (size_t p = 0; p < record.parameters.size(); ++p) {
+    const Value &first = record.instances[0].parameters[p];
+    bool same = true;
+    for (const KernelInstance &instance : record.instances)
+      same &= instance.parameters[p] == first;
+    only.push_back(same ? std::optional(first) : std::nullopt);
+  }
+  return only;
+}
+
 void Checker::declareKernel(FunctionEntity &function) {
   const ast::FunctionStmt &syntax = *function.syntax;
   function.role = FunctionRole::Kernel;
@@ -174,110 +293,23 @@ void Checker::declareKernel(FunctionEntity &function) {
     diags.report(diag::KernelResult, syntax.resultType->range, function.name());
     isWrong = true;
   }
-  for (const ast::ComptimeParameter &parameter : syntax.comptimeParameters) {
-    std::string kind;
-    if (parameter.type) {
-      TypeSpec spec = resolveType(*parameter.type, *function.module);
-      isWrong |= spec.kind == TypeSpec::Wrong;
-      if (spec.kind == TypeSpec::Exact)
-        kind = spec.exact->kind == TypeKind::DType      ? "dtype"
-               : spec.exact->isScalar(DType::Int)       ? "int"
-               : spec.exact->isScalar(DType::Bool)      ? "bool"
-               : spec.exact->kind == TypeKind::String   ? "string"
-               : spec.exact->kind == TypeKind::Function ? "function"
-                                                        : "";
-      if (kind.empty() && spec.kind != TypeSpec::Wrong) {
-        diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
-                     "kernel parameters are DType, Int, Bool, String or Function");
-        isWrong = true;
-      }
-    } else {
-      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
-      isWrong = true;
-    }
-    record.parameters.push_back({parameter.name.text, kind});
-  }
+  isWrong |= !declareKernelParameters(function, record);
   std::vector<std::vector<Value>> instances;
   isWrong = isWrong || !markTuned(function, record.parameters) ||
             !specialisations(function, record.parameters, instances) ||
             !expandAlternatives(function, record.parameters, instances);
-  // Declares arguments by the first instance. Their element types may differ between instances.
   for (const ast::Parameter &parameter : syntax.parameters)
     if (!parameter.type) {
       diags.report(diag::NeedsType, parameter.range, parameter.name.text);
       isWrong = true;
     }
-  for (size_t i = 0; i < syntax.parameters.size() && !isWrong; ++i) {
-    const ast::Parameter &parameter = syntax.parameters[i];
-    KernelArgument argument;
-    argument.name = parameter.name.text;
-    argument.isMut = parameter.isMut;
-    if (parameter.defaultValue) {
-      diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument",
-                   "give the argument in `launch`");
-      isWrong = true;
-      break;
-    }
-    std::vector<DType> elements;
-    for (const std::vector<Value> &values : instances) {
-      BodyScope scope = instanceScope(function, values, types);
-      TypeSpec spec = resolveType(*parameter.type, scope, parameter.isMut);
-      bool fits = spec.kind == TypeSpec::Exact && (spec.exact->kind == TypeKind::View || spec.exact->isScalar());
-      if (!fits) {
-        if (spec.kind != TypeSpec::Wrong)
-          diags.report(diag::KernelArgumentType, parameter.range, spec.str());
-        isWrong = true;
-        break;
-      }
-      if (parameter.isMut && spec.exact->isScalar()) {
-        diags.report(diag::MutScalar, parameter.range, parameter.name.text);
-        isWrong = true;
-        break;
-      }
-      argument.isView = spec.exact->kind == TypeKind::View;
-      argument.rank = argument.isView ? spec.exact->rank : 0;
-      elements.push_back(spec.exact->element);
-    }
-    if (isWrong)
-      break;
-    bool allSame = std::equal(elements.begin() + 1, elements.end(), elements.begin());
-    if (allSame)
-      argument.dtype = valueNameOf(elements[0]);
-    for (size_t p = 0; p < record.parameters.size(); ++p) {
-      bool isThis = record.parameters[p].kind == "dtype";
-      for (size_t n = 0; n < instances.size() && isThis; ++n)
-        isThis = instances[n][p].asDType() == elements[n];
-      if (isThis && (!allSame || instances.size() == 1)) {
-        argument.dtype = record.parameters[p].name;
-        break;
-      }
-    }
-    record.arguments.push_back(std::move(argument));
-  }
+  for (size_t i = 0; i < syntax.parameters.size() && !isWrong; ++i)
+    isWrong = !declareKernelArgument(function, syntax.parameters[i], instances, record);
   KernelInfo info;
   info.function = &function;
   if (!isWrong) {
-    std::string prefix = symbolPart(record.name);
-    while (!kernelSymbols.insert(prefix).second)
-      prefix += "_"; // distinguishes `a.b` from `a_b`
-    std::set<std::string> symbols;
-    for (auto &values : instances) {
-      KernelInstance instance;
-      instance.symbol = symbolOf(prefix, values);
-      while (!symbols.insert(instance.symbol).second)
-        instance.symbol += "_";
-      BodyScope scope = instanceScope(function, values, types);
-      isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateVariants(function, scope, instance);
-      instance.parameters = std::move(values);
-      record.instances.push_back(std::move(instance));
-    }
-    for (size_t p = 0; p < record.parameters.size(); ++p) {
-      const Value &first = record.instances[0].parameters[p];
-      bool same = true;
-      for (const KernelInstance &instance : record.instances)
-        same &= instance.parameters[p] == first;
-      info.onlyValue.push_back(same ? std::optional(first) : std::nullopt);
-    }
+    isWrong = !declareInstances(function, std::move(instances), record);
+    info.onlyValue = onlyValues(record);
   }
   if (isWrong) {
     record.instances.clear();

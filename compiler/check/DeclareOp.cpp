@@ -107,6 +107,86 @@ bool Checker::declareResults(const FunctionEntity &function, OpInfo &info, OpRec
   return isWithin(function, results.size(), "results", plan::Limits::results) && spec.kind != TypeSpec::Wrong;
 }
 
+static bool isWord(std::string_view text) {
+  bool word = !text.empty() && !(text[0] >= '0' && text[0] <= '9');
+  for (char c : text)
+    word &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  return word;
+}
+
+/// Returns the text with which the decorator names the op; null if it has another form.
+static const ast::StringLiteral *opNameOf(const ast::Decorator &decorator, OpUse use) {
+  size_t names = use == OpUse::Backward ? decorator.arguments.size() : 1; // `saves` may follow
+  return !decorator.arguments.empty() && decorator.arguments.size() == names && !decorator.arguments[0].name
+             ? decorator.arguments[0].value->as<ast::StringLiteral>()
+             : nullptr;
+}
+
+bool Checker::nameOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
+                     const ast::StringLiteral *name, OpRecord &record) {
+  size_t colons = name ? name->value.find("::") : std::string::npos;
+  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) ||
+      !isWord(name->value.substr(colons + 2))) {
+    diags.report(diag::OpName, decorator.range, decorator.name);
+    return false;
+  }
+  record.name = name->value + (use == OpUse::Reference ? "_reference" : use == OpUse::Backward ? "_autograd" : "");
+  if (use == OpUse::Reference)
+    references.emplace_back(function.index, name->value);
+  if (use == OpUse::Backward)
+    backwards.emplace_back(function.index, name->value, &decorator);
+  auto [known, isNew] = opByName.emplace(record.name, function.index);
+  if (!isNew)
+    diags.report(diag::DuplicateOp, name->range, record.name)
+        .note(diag::DeclaredHere, program.opRecords[known->second].range, record.name);
+  return isNew;
+}
+
+bool Checker::declareDefault(const FunctionEntity &function, const ast::Expr &expr, const Type *type,
+                             OpArgument &argument) {
+  auto value = evaluator.evaluate(expr, *function.module);
+  if (!value)
+    return false;
+  bool fits = argument.type.empty() || defaultFits(*value, argument.type);
+  if (!fits)
+    diags.report(diag::TypeMismatch, expr.range, "the default", value->str(), type->str());
+  argument.hasDefault = true;
+  argument.defaultValue = argument.type.starts_with("float") && value->isInt() ? Value(value->asNumber()) : *value;
+  if (argument.type == "int[]" && value->isSequence())
+    argument.defaultValue = Value::list(value->asSequence().items);
+  return fits;
+}
+
+bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Parameter &parameter, OpInfo &info,
+                                OpRecord &record) {
+  OpArgument argument;
+  argument.name = parameter.name.text;
+  argument.isMut = parameter.isMut;
+  const Type *type = types.error;
+  if (!parameter.type) {
+    diags.report(diag::NeedsType, parameter.range, parameter.name.text);
+  } else {
+    TypeSpec spec = resolveType(*parameter.type, *function.module);
+    if (spec.kind == TypeSpec::AnyTensor)
+      type = types.tensor;
+    else if (spec.kind == TypeSpec::Exact)
+      type = spec.exact->isScalar(DType::Float32) ? types.scalar(DType::Float64) : spec.exact;
+    argument.type = schemaType(type);
+    if (argument.type.empty() && spec.kind != TypeSpec::Wrong)
+      diags.report(diag::SchemaType, parameter.type->range, spec.str());
+  }
+  bool isWrong = argument.type.empty();
+  if (parameter.isMut && !type->isError() && !type->isTensor()) {
+    diags.report(diag::MutScalar, parameter.range, parameter.name.text);
+    isWrong = true;
+  }
+  if (parameter.defaultValue)
+    isWrong |= !declareDefault(function, *parameter.defaultValue, type, argument);
+  info.argumentTypes.push_back(type);
+  record.arguments.push_back(std::move(argument));
+  return !isWrong;
+}
+
 void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use) {
   const ast::FunctionStmt &syntax = *function.syntax;
   function.role = FunctionRole::Op;
@@ -118,86 +198,22 @@ void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorato
   record.isBackward = use == OpUse::Backward;
   OpInfo info;
   info.function = &function;
-  bool isWrong = false;
 
-  size_t names = use == OpUse::Backward ? decorator.arguments.size() : 1; // `saves` may follow
-  auto *name = !decorator.arguments.empty() && decorator.arguments.size() == names && !decorator.arguments[0].name
-                   ? decorator.arguments[0].value->as<ast::StringLiteral>()
-                   : nullptr;
-  auto isWord = [](std::string_view text) {
-    bool word = !text.empty() && !(text[0] >= '0' && text[0] <= '9');
-    for (char c : text)
-      word &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    return word;
-  };
-  size_t colons = name ? name->value.find("::") : std::string::npos;
-  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) ||
-      !isWord(name->value.substr(colons + 2))) {
-    diags.report(diag::OpName, decorator.range, decorator.name);
-    isWrong = true;
-  } else {
-    record.name = name->value + (use == OpUse::Reference ? "_reference" : use == OpUse::Backward ? "_autograd" : "");
-    if (use == OpUse::Reference)
-      references.emplace_back(function.index, name->value);
-    if (use == OpUse::Backward)
-      backwards.emplace_back(function.index, name->value, &decorator);
-    if (auto [known, isNew] = opByName.emplace(record.name, function.index); !isNew) {
-      diags.report(diag::DuplicateOp, name->range, record.name)
-          .note(diag::DeclaredHere, program.opRecords[known->second].range, record.name);
-      isWrong = true;
-    }
-  }
+  const ast::StringLiteral *name = opNameOf(decorator, use);
+  bool isWrong = !nameOp(function, decorator, use, name, record);
   if (!syntax.comptimeParameters.empty()) {
     diags.report(diag::OpParameters, syntax.comptimeParameters[0].range, function.name());
     isWrong = true;
   }
-  if (std::string space = name ? name->value.substr(0, std::min(colons, name->value.size())) : "";
-      plan::isReservedNamespace(space)) {
+  if (std::string space = name ? name->value.substr(0, name->value.find("::")) : ""; plan::isReservedNamespace(space)) {
     diags.report(diag::ReservedNamespace, name->range, space);
     isWrong = true;
   }
   isWrong |= !isWithin(function, syntax.parameters.size(), "arguments", plan::Limits::parameters);
   bool anyMut = false;
   for (const ast::Parameter &parameter : syntax.parameters) {
-    OpArgument argument;
-    argument.name = parameter.name.text;
-    argument.isMut = parameter.isMut;
     anyMut |= parameter.isMut;
-    const Type *type = types.error;
-    if (!parameter.type) {
-      diags.report(diag::NeedsType, parameter.range, parameter.name.text);
-    } else {
-      TypeSpec spec = resolveType(*parameter.type, *function.module);
-      if (spec.kind == TypeSpec::AnyTensor)
-        type = types.tensor;
-      else if (spec.kind == TypeSpec::Exact)
-        type = spec.exact->isScalar(DType::Float32) ? types.scalar(DType::Float64) : spec.exact;
-      argument.type = schemaType(type);
-      if (argument.type.empty() && spec.kind != TypeSpec::Wrong)
-        diags.report(diag::SchemaType, parameter.type->range, spec.str());
-    }
-    isWrong |= argument.type.empty();
-    if (parameter.isMut && !type->isError() && !type->isTensor()) {
-      diags.report(diag::MutScalar, parameter.range, parameter.name.text);
-      isWrong = true;
-    }
-    if (parameter.defaultValue) {
-      auto value = evaluator.evaluate(*parameter.defaultValue, *function.module);
-      isWrong |= !value;
-      if (value && !argument.type.empty() && !defaultFits(*value, argument.type)) {
-        diags.report(diag::TypeMismatch, parameter.defaultValue->range, "the default", value->str(), type->str());
-        isWrong = true;
-      }
-      if (value) {
-        argument.hasDefault = true;
-        argument.defaultValue =
-            argument.type.starts_with("float") && value->isInt() ? Value(value->asNumber()) : *value;
-        if (argument.type == "int[]" && value->isSequence())
-          argument.defaultValue = Value::list(value->asSequence().items);
-      }
-    }
-    info.argumentTypes.push_back(type);
-    record.arguments.push_back(std::move(argument));
+    isWrong |= !declareOpArgument(function, parameter, info, record);
   }
   isWrong |= !declareResults(function, info, record);
   if (const ast::Decorator *torch = syntax.findDecorator("register.torch"))

@@ -67,6 +67,7 @@ private:
   struct Loop;
   struct Frame;
   struct LaunchParameters;
+  struct Range;
   using Node = hir::Node;
   using Kind = hir::Kind;
   using Handler = Operand (Elaborator::*)(CallSite &);
@@ -174,6 +175,13 @@ private:
   Operand castTo(const Operand &value, DType element, SourceRange range);
   Operand reduction(Kind nodeKind, CallSite &site);
   Operand byFunction(Kind nodeKind, CallSite &site);
+  const FunctionEntity *combiningFunction(const ast::Expr &expr);
+  std::optional<std::vector<Node *>> tilesOfOneShape(const std::vector<const ast::Expr *> &exprs);
+  bool initialValues(const ast::Expr &expr, const std::vector<Node *> &tiles, std::vector<Node *> &operands);
+  /// Fills the region of a Combine or Scan node with the combination of two values. Returns false after an error.
+  bool combination(Node &node, const FunctionEntity &entity, const std::vector<Node *> &tiles, SourceRange range);
+  /// Reads `precision` of a product of these elements. Returns nothing after an error.
+  std::optional<bool> isTf32(const ast::Expr &precision, DType element);
   std::optional<int64_t> axisOf(const ast::Expr &expr, const Type *tile);
   std::optional<std::vector<int64_t>> extents(const std::vector<const ast::Expr *> &exprs, SourceRange range);
   Operand indexView(const Operand &view, const ast::IndexExpr &expr);
@@ -209,13 +217,18 @@ private:
   void checkComptimeConst(const ast::ComptimeConstStmt &stmt);
   void checkComptimeAssert(const ast::ComptimeAssertStmt &stmt);
   Flow checkReturn(const ast::ReturnStmt &stmt);
+  void returnValue(const Operand &value, SourceRange range);
+  bool meetsResultSpec(const Operand &value) const;
+  void returnDirectly(std::vector<Operand> items, const std::vector<const Type *> &wanted, SourceRange range);
+  void returnByVariables(const std::vector<Operand> &items, const std::vector<const Type *> &wanted, SourceRange range);
   Flow checkRaise(const ast::RaiseStmt &stmt);
   /// Checks an `if` and the statements after it. They move into a branch if the other branch never continues.
   Flow checkIf(const ast::IfStmt &stmt, size_t branch, const ast::Block &block, size_t next, bool &tookRest);
   Flow checkComptimeIf(const ast::IfStmt &stmt);
   Flow checkFor(const ast::ForStmt &stmt);
   Flow checkComptimeFor(const ast::ForStmt &stmt);
-  Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &range);
+  Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
+  std::optional<Range> checkRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkWhile(const ast::WhileStmt &stmt);
   Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body,
@@ -227,7 +240,13 @@ private:
                        const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch);
   bool launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid,
                   std::vector<Node *> &operands, hir::LaunchInfo &launch);
-  void proveInstance(const ast::LaunchStmt &stmt, const KernelRecord &kernel, const LaunchParameters &parameters);
+  void proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const LaunchParameters &parameters);
+  bool requestedValues(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const LaunchParameters &parameters,
+                       size_t number, std::vector<Value> &values);
+  bool requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, SourceRange range, Node *node,
+                       size_t number, std::vector<Value> &values);
+  bool requestedInts(const FunctionEntity &entity, SourceRange range, Node *node, size_t number, bool atLeast,
+                     std::vector<Value> &values);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
                   const std::vector<Node *> &parameters, SourceRange range);

@@ -35,9 +35,8 @@ public:
   /// Declares that `index` iterates over range(begin, end).
   void bound(const hir::Node *index, const hir::Node *begin, const hir::Node *end);
   Interval range(const hir::Node *node) const;
-  /// Returns all values that an Int can have, in ascending order; nothing if there are more than `maxChoices`.
+  /// Returns all values that an Int can have, in ascending order; nothing if there are too many for a list.
   std::optional<std::vector<int64_t>> choices(const hir::Node *node) const;
-  static constexpr uint64_t maxChoices = 64;
   /// Returns whether both values are certainly equal.
   bool sameValue(const hir::Node *a, const hir::Node *b) const {
     return numberOf(a) != 0 && numberOf(a) == numberOf(b);

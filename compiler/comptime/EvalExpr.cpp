@@ -128,6 +128,49 @@ std::optional<Value> Evaluator::index(const ast::IndexExpr &expr, const Environm
   return item ? item.value : fail(expr.range, item.error);
 }
 
+std::optional<Value> Evaluator::unary(const ast::UnaryExpr &expr, const Environment &environment) {
+  auto *literal = expr.operand->as<ast::IntLiteral>();
+  if (literal && expr.op == ast::UnaryOp::Minus && literal->value == uint64_t(1) << 63)
+    return Value(INT64_MIN);
+  auto operand = evaluate(*expr.operand, environment);
+  if (!operand)
+    return std::nullopt;
+  Folded result = foldUnary(expr.op, *operand);
+  return result ? result.value : fail(expr.range, result.error);
+}
+
+std::optional<Value> Evaluator::binary(const ast::BinaryExpr &expr, const Environment &environment) {
+  auto lhs = evaluate(*expr.lhs, environment);
+  auto rhs = lhs ? evaluate(*expr.rhs, environment) : std::nullopt;
+  if (!lhs || !rhs)
+    return std::nullopt;
+  Folded result = foldBinary(expr.op, *lhs, *rhs);
+  if (!result)
+    return fail(expr.opRange, result.error);
+  bool tooLong = (result.value->isString() && result.value->asString().size() > limits.items) ||
+                 (result.value->isSequence() && result.value->asSequence().items.size() > limits.items);
+  if (tooLong) {
+    diags.report(diag::ComptimeLimit, expr.range, fmt::format("{} items in one value", limits.items));
+    return std::nullopt;
+  }
+  return result.value;
+}
+
+std::optional<Value> Evaluator::attribute(const ast::AttributeExpr &expr, const Environment &environment) {
+  if (auto *module = expr.base->as<ast::NameExpr>()) {
+    Meaning meaning = environment.lookupMember(module->name, expr.attribute.text, expr.attribute.range);
+    if (meaning.kind == Meaning::Known)
+      return meaning.value;
+    if (meaning.kind == Meaning::Reported)
+      return std::nullopt;
+  }
+  auto base = evaluate(*expr.base, environment);
+  if (!base)
+    return std::nullopt;
+  Folded result = foldAttribute(*base, expr.attribute.text);
+  return result ? result.value : fail(expr.attribute.range, result.error);
+}
+
 std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environment &environment) {
   if (!step(expr.range))
     return std::nullopt;
@@ -148,34 +191,10 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
     return Value();
   case ast::ExprKind::NameExpr:
     return name(*expr.as<ast::NameExpr>(), environment);
-  case ast::ExprKind::UnaryExpr: {
-    auto &unary = *expr.as<ast::UnaryExpr>();
-    auto *literal = unary.operand->as<ast::IntLiteral>();
-    if (literal && unary.op == ast::UnaryOp::Minus && literal->value == uint64_t(1) << 63)
-      return Value(INT64_MIN);
-    auto operand = evaluate(*unary.operand, environment);
-    if (!operand)
-      return std::nullopt;
-    Folded result = foldUnary(unary.op, *operand);
-    return result ? result.value : fail(expr.range, result.error);
-  }
-  case ast::ExprKind::BinaryExpr: {
-    auto &binary = *expr.as<ast::BinaryExpr>();
-    auto lhs = evaluate(*binary.lhs, environment);
-    auto rhs = lhs ? evaluate(*binary.rhs, environment) : std::nullopt;
-    if (!lhs || !rhs)
-      return std::nullopt;
-    Folded result = foldBinary(binary.op, *lhs, *rhs);
-    if (!result)
-      return fail(binary.opRange, result.error);
-    bool tooLong = (result.value->isString() && result.value->asString().size() > limits.items) ||
-                   (result.value->isSequence() && result.value->asSequence().items.size() > limits.items);
-    if (tooLong) {
-      diags.report(diag::ComptimeLimit, expr.range, fmt::format("{} items in one value", limits.items));
-      return std::nullopt;
-    }
-    return result.value;
-  }
+  case ast::ExprKind::UnaryExpr:
+    return unary(*expr.as<ast::UnaryExpr>(), environment);
+  case ast::ExprKind::BinaryExpr:
+    return binary(*expr.as<ast::BinaryExpr>(), environment);
   case ast::ExprKind::LogicalExpr:
     return logical(*expr.as<ast::LogicalExpr>(), environment);
   case ast::ExprKind::CompareExpr:
@@ -191,21 +210,8 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
     return callee(*expr.as<ast::CallExpr>(), environment);
   case ast::ExprKind::IndexExpr:
     return index(*expr.as<ast::IndexExpr>(), environment);
-  case ast::ExprKind::AttributeExpr: {
-    auto &attribute = *expr.as<ast::AttributeExpr>();
-    if (auto *module = attribute.base->as<ast::NameExpr>()) {
-      Meaning meaning = environment.lookupMember(module->name, attribute.attribute.text, attribute.attribute.range);
-      if (meaning.kind == Meaning::Known)
-        return meaning.value;
-      if (meaning.kind == Meaning::Reported)
-        return std::nullopt;
-    }
-    auto base = evaluate(*attribute.base, environment);
-    if (!base)
-      return std::nullopt;
-    Folded result = foldAttribute(*base, attribute.attribute.text);
-    return result ? result.value : fail(attribute.attribute.range, result.error);
-  }
+  case ast::ExprKind::AttributeExpr:
+    return attribute(*expr.as<ast::AttributeExpr>(), environment);
   case ast::ExprKind::TupleExpr:
     return sequence(expr.as<ast::TupleExpr>()->elements, false, environment);
   case ast::ExprKind::ListExpr:

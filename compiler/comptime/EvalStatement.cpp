@@ -191,31 +191,56 @@ Evaluator::Flow Evaluator::runAssert(const ast::ComptimeAssertStmt &stmt, Frame 
   return Flow::Failed;
 }
 
+Evaluator::Flow Evaluator::runVar(const ast::VarStmt &stmt, Frame &frame) {
+  if (!stmt.value) {
+    fail(stmt.range, "a comptime variable needs a value");
+    return Flow::Failed;
+  }
+  auto value = evaluate(*stmt.value, frame);
+  if (!value)
+    return Flow::Failed;
+  if (stmt.names.size() == 1) {
+    frame.declare(stmt.names[0].text, std::move(*value));
+    return Flow::Normal;
+  }
+  if (!value->isSequence() || value->asSequence().items.size() != stmt.names.size()) {
+    fail(stmt.value->range, fmt::format("found {}, expected {} values", value->str(), stmt.names.size()));
+    return Flow::Failed;
+  }
+  for (size_t i = 0; i < stmt.names.size(); ++i)
+    frame.declare(stmt.names[i].text, value->asSequence().items[i]);
+  return Flow::Normal;
+}
+
+Evaluator::Flow Evaluator::runAugmented(const ast::AugmentedStmt &stmt, Frame &frame) {
+  auto lhs = evaluate(*stmt.target, frame);
+  auto rhs = lhs ? evaluate(*stmt.value, frame) : std::nullopt;
+  if (!lhs || !rhs)
+    return Flow::Failed;
+  Folded result = foldBinary(stmt.op, *lhs, *rhs);
+  if (!result) {
+    fail(stmt.opRange, result.error);
+    return Flow::Failed;
+  }
+  return assign(*stmt.target, std::move(*result.value), frame);
+}
+
+Evaluator::Flow Evaluator::runReturn(const ast::ReturnStmt &stmt, Frame &frame) {
+  if (!stmt.value)
+    return Flow::Return;
+  auto value = evaluate(*stmt.value, frame);
+  if (!value)
+    return Flow::Failed;
+  frame.result = std::move(*value);
+  return Flow::Return;
+}
+
 Evaluator::Flow Evaluator::run(const ast::Stmt &stmt, Frame &frame) {
   if (!step(stmt.range))
     return Flow::Failed;
   switch (stmt.kind) {
-  case ast::StmtKind::VarStmt: {
-    auto &var = *stmt.as<ast::VarStmt>();
-    if (!var.value) {
-      fail(stmt.range, "a comptime variable needs a value");
-      return Flow::Failed;
-    }
-    auto value = evaluate(*var.value, frame);
-    if (!value)
-      return Flow::Failed;
-    if (var.names.size() == 1) {
-      frame.declare(var.names[0].text, std::move(*value));
-      return Flow::Normal;
-    }
-    if (!value->isSequence() || value->asSequence().items.size() != var.names.size()) {
-      fail(var.value->range, fmt::format("found {}, expected {} values", value->str(), var.names.size()));
-      return Flow::Failed;
-    }
-    for (size_t i = 0; i < var.names.size(); ++i)
-      frame.declare(var.names[i].text, value->asSequence().items[i]);
-    return Flow::Normal;
-  }
+  case ast::StmtKind::VarStmt:
+    return runVar(*stmt.as<ast::VarStmt>(), frame);
   case ast::StmtKind::ComptimeConstStmt: {
     auto &constant = *stmt.as<ast::ComptimeConstStmt>();
     auto value = evaluate(*constant.value, frame);
@@ -229,19 +254,8 @@ Evaluator::Flow Evaluator::run(const ast::Stmt &stmt, Frame &frame) {
     auto value = evaluate(*assignment.value, frame);
     return value ? assign(*assignment.target, std::move(*value), frame) : Flow::Failed;
   }
-  case ast::StmtKind::AugmentedStmt: {
-    auto &assignment = *stmt.as<ast::AugmentedStmt>();
-    auto lhs = evaluate(*assignment.target, frame);
-    auto rhs = lhs ? evaluate(*assignment.value, frame) : std::nullopt;
-    if (!lhs || !rhs)
-      return Flow::Failed;
-    Folded result = foldBinary(assignment.op, *lhs, *rhs);
-    if (!result) {
-      fail(assignment.opRange, result.error);
-      return Flow::Failed;
-    }
-    return assign(*assignment.target, std::move(*result.value), frame);
-  }
+  case ast::StmtKind::AugmentedStmt:
+    return runAugmented(*stmt.as<ast::AugmentedStmt>(), frame);
   case ast::StmtKind::ExprStmt:
     return runCallStatement(*stmt.as<ast::ExprStmt>()->value, frame);
   case ast::StmtKind::IfStmt:
@@ -256,16 +270,8 @@ Evaluator::Flow Evaluator::run(const ast::Stmt &stmt, Frame &frame) {
     return Flow::Continue;
   case ast::StmtKind::PassStmt:
     return Flow::Normal;
-  case ast::StmtKind::ReturnStmt: {
-    auto &expr = stmt.as<ast::ReturnStmt>()->value;
-    if (!expr)
-      return Flow::Return;
-    auto value = evaluate(*expr, frame);
-    if (!value)
-      return Flow::Failed;
-    frame.result = std::move(*value);
-    return Flow::Return;
-  }
+  case ast::StmtKind::ReturnStmt:
+    return runReturn(*stmt.as<ast::ReturnStmt>(), frame);
   case ast::StmtKind::ComptimeAssertStmt:
     return runAssert(*stmt.as<ast::ComptimeAssertStmt>(), frame);
   case ast::StmtKind::RaiseStmt:

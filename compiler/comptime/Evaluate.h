@@ -36,6 +36,9 @@ private:
                                  const std::vector<ast::Argument> &arguments, const Environment &environment,
                                  SourceRange range);
   std::optional<Value> name(const ast::NameExpr &expr, const Environment &environment);
+  std::optional<Value> unary(const ast::UnaryExpr &expr, const Environment &environment);
+  std::optional<Value> binary(const ast::BinaryExpr &expr, const Environment &environment);
+  std::optional<Value> attribute(const ast::AttributeExpr &expr, const Environment &environment);
   std::optional<Value> logical(const ast::LogicalExpr &expr, const Environment &environment);
   std::optional<Value> compare(const ast::CompareExpr &expr, const Environment &environment);
   std::optional<Value> index(const ast::IndexExpr &expr, const Environment &environment);
@@ -47,6 +50,9 @@ private:
   Flow runIf(const ast::IfStmt &stmt, Frame &frame);
   Flow runFor(const ast::ForStmt &stmt, Frame &frame);
   Flow runWhile(const ast::WhileStmt &stmt, Frame &frame);
+  Flow runVar(const ast::VarStmt &stmt, Frame &frame);
+  Flow runAugmented(const ast::AugmentedStmt &stmt, Frame &frame);
+  Flow runReturn(const ast::ReturnStmt &stmt, Frame &frame);
   Flow assign(const ast::Expr &target, Value value, Frame &frame);
   Flow runCallStatement(const ast::Expr &expr, Frame &frame);
   Flow runAssert(const ast::ComptimeAssertStmt &stmt, Frame &frame);

@@ -54,6 +54,7 @@ protected:
 
   /// BodyElementwise.cpp: generates elementwise nodes. Null for other kinds.
   mlir::Value elementwise(const hir::Node &node);
+  mlir::Value reciprocal(mlir::Value value, const Type *type, mlir::Location loc);
   mlir::Value cast(mlir::Value value, const Type *from, const Type *to, mlir::Location loc);
 
   /// Runs `body` in a region with the current variables, and restores them afterwards. The builder stays where `body`

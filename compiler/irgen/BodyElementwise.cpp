@@ -44,6 +44,66 @@ public:
     return make<arith::CmpIOp>(isSigned(dtype) ? signeds : unsigneds, a, b);
   }
 
+  mlir::Value comparison(Kind kind, mlir::Value a, mlir::Value b) {
+    using F = arith::CmpFPredicate;
+    using I = arith::CmpIPredicate;
+    switch (kind) {
+    case Kind::Equal:
+      return compare(F::OEQ, I::eq, I::eq, a, b);
+    case Kind::NotEqual:
+      return compare(F::UNE, I::ne, I::ne, a, b);
+    case Kind::Less:
+      return compare(F::OLT, I::slt, I::ult, a, b);
+    case Kind::LessEqual:
+      return compare(F::OLE, I::sle, I::ule, a, b);
+    case Kind::Greater:
+      return compare(F::OGT, I::sgt, I::ugt, a, b);
+    case Kind::GreaterEqual:
+      return compare(F::OGE, I::sge, I::uge, a, b);
+#define HIR_COMPARISON(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      break;
+    }
+    llvm_unreachable("a node that is no comparison");
+  }
+
+  mlir::Value floatFunction(Kind kind, mlir::Value a) {
+    switch (kind) {
+    case Kind::Exp:
+      return make<math::ExpOp>(a);
+    case Kind::Exp2:
+      return make<math::Exp2Op>(a);
+    case Kind::Log:
+      return make<math::LogOp>(a);
+    case Kind::Log2:
+      return make<math::Log2Op>(a);
+    case Kind::Sqrt:
+      return make<math::SqrtOp>(a);
+    case Kind::Rsqrt:
+      return make<math::RsqrtOp>(a);
+    case Kind::Sin:
+      return make<math::SinOp>(a);
+    case Kind::Cos:
+      return make<math::CosOp>(a);
+    case Kind::Tanh:
+      return make<math::TanhOp>(a);
+    case Kind::Erf:
+      return make<math::ErfOp>(a);
+    case Kind::Floor:
+      return make<math::FloorOp>(a);
+    case Kind::Ceil:
+      return make<math::CeilOp>(a);
+    case Kind::Round:
+      return make<math::RoundEvenOp>(a);
+#define HIR_FLOAT_FUNCTION(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      break;
+    }
+    llvm_unreachable("a node that is no function of a float");
+  }
+
   /// Implements Python's `//`, which rounds down.
   mlir::Value floorDivide(mlir::Value a, mlir::Value b) {
     if (isFloat(dtype))
@@ -84,8 +144,6 @@ private:
 } // namespace
 
 mlir::Value Body::elementwise(const hir::Node &node) {
-  using F = arith::CmpFPredicate;
-  using I = arith::CmpIPredicate;
   mlir::Value a = node.operands.size() > 0 ? at(node.operands[0]) : mlir::Value();
   mlir::Value b = node.operands.size() > 1 ? at(node.operands[1]) : mlir::Value();
   mlir::Value c = node.operands.size() > 2 ? at(node.operands[2]) : mlir::Value();
@@ -118,18 +176,9 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.pick<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(a, b);
   case Kind::Max:
     return e.pick<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(a, b);
-  case Kind::Equal:
-    return e.compare(F::OEQ, I::eq, I::eq, a, b);
-  case Kind::NotEqual:
-    return e.compare(F::UNE, I::ne, I::ne, a, b);
-  case Kind::Less:
-    return e.compare(F::OLT, I::slt, I::ult, a, b);
-  case Kind::LessEqual:
-    return e.compare(F::OLE, I::sle, I::ule, a, b);
-  case Kind::Greater:
-    return e.compare(F::OGT, I::sgt, I::ugt, a, b);
-  case Kind::GreaterEqual:
-    return e.compare(F::OGE, I::sge, I::uge, a, b);
+#define HIR_COMPARISON(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return e.comparison(node.kind, a, b);
   case Kind::Negate:
     return e.negate(a);
   case Kind::Invert:
@@ -137,40 +186,15 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     return e.invert(a);
   case Kind::Abs:
     return e.absolute(a);
-  case Kind::Exp:
-    return e.make<math::ExpOp>(a);
-  case Kind::Exp2:
-    return e.make<math::Exp2Op>(a);
-  case Kind::Log:
-    return e.make<math::LogOp>(a);
-  case Kind::Log2:
-    return e.make<math::Log2Op>(a);
-  case Kind::Sqrt:
-    return e.make<math::SqrtOp>(a);
-  case Kind::Rsqrt:
-    return e.make<math::RsqrtOp>(a);
-  case Kind::Reciprocal: {
-    mlir::Value one = constant(compiler::Value(1.0), type, location(node.range));
-    return arith::DivFOp::create(builder, location(node.range), one, a, arith::FastMathFlags::arcp);
-  }
-  case Kind::Sin:
-    return e.make<math::SinOp>(a);
-  case Kind::Cos:
-    return e.make<math::CosOp>(a);
-  case Kind::Tanh:
-    return e.make<math::TanhOp>(a);
+#define HIR_FLOAT_FUNCTION(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return e.floatFunction(node.kind, a);
+  case Kind::Reciprocal:
+    return reciprocal(a, type, location(node.range));
   case Kind::Pow: // of Ints: a plan op
     return isFloat(type->element) ? e.make<math::PowFOp>(a, b) : mlir::Value();
-  case Kind::Erf:
-    return e.make<math::ErfOp>(a);
-  case Kind::Floor:
-    return e.make<math::FloorOp>(a);
-  case Kind::Ceil:
-    return e.make<math::CeilOp>(a);
-  case Kind::Round:
-    return e.make<math::RoundEvenOp>(a);
   case Kind::IsNan:
-    return e.make<arith::CmpFOp>(F::UNO, a, a);
+    return e.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a, a);
   case Kind::Popcount:
     return e.make<math::CtPopOp>(a);
   case Kind::Fma:
@@ -188,6 +212,11 @@ mlir::Value Body::elementwise(const hir::Node &node) {
     break;
   }
   llvm_unreachable("a node that is not elementwise");
+}
+
+mlir::Value Body::reciprocal(mlir::Value value, const Type *type, Location loc) {
+  mlir::Value one = constant(compiler::Value(1.0), type, loc);
+  return arith::DivFOp::create(builder, loc, one, value, arith::FastMathFlags::arcp);
 }
 
 mlir::Value Body::cast(mlir::Value value, const Type *from, const Type *to, Location loc) {

@@ -109,10 +109,7 @@ private:
     case Kind::Result:
       return several.lookup(node.operands[0])->getResult(unsigned(node.ints[0]));
     case Kind::Dot:
-      return tile::DotOp::create(builder, loc, convert(node.type), operand(0), operand(1), operand(2),
-                                 node.operands.size() > 3 ? operand(3) : mlir::Value(),
-                                 !node.ints.empty() && node.ints[0] ? tile::DotPrecision::TF32
-                                                                    : tile::DotPrecision::IEEE);
+      return dot(node, loc);
     case Kind::BlockIndex:
       return tile::BlockIdOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
     case Kind::GridSize:
@@ -129,36 +126,9 @@ private:
       return readElement(node, loc);
     case Kind::Window:
       return {}; // its load or store reads the operands
-    case Kind::Load:
-      return tile::LoadOp::create(builder, loc, convert(node.type), at(node.operands[0]->operands[0]),
-                                  operands(*node.operands[0], 1), operand(1));
-    case Kind::Store:
-      tile::StoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]),
-                            operands(*node.operands[0], 1));
-      return {};
-    case Kind::AddStore:
-      tile::AddStoreOp::create(builder, loc, operand(1), at(node.operands[0]->operands[0]),
-                               operands(*node.operands[0], 1));
-      return {};
-    case Kind::Gather: {
-      size_t rank = size_t(node.operands[0]->type->rank);
-      return tile::GatherOp::create(builder, loc, convert(node.type), operand(0), operands(node, 1, rank),
-                                    operand(1 + rank), node.ints[0] ? operand(2 + rank) : mlir::Value());
-    }
-    case Kind::Scatter: {
-      size_t rank = size_t(node.operands[0]->type->rank);
-      tile::ScatterOp::create(builder, loc, operand(1 + rank), operand(0), operands(node, 1, rank),
-                              node.ints[0] ? operand(2 + rank) : mlir::Value());
-      return {};
-    }
-#define HIR_ATOMIC(Name) case Kind::Name:
+#define HIR_ACCESS(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
-      {
-        size_t rank = size_t(node.operands[0]->type->rank);
-        tile::AtomicOp::create(builder, loc, atomicKind(node), operand(1 + rank), operand(0), operands(node, 1, rank),
-                               node.ints[0] ? operand(2 + rank) : mlir::Value());
-        return {};
-      }
+      return access(node, loc);
     case Kind::ForTiles:
       forTiles(node, loc);
       return {};
@@ -178,6 +148,50 @@ private:
       llvm_unreachable("a kind of node that the checker keeps out of kernels");
     }
     llvm_unreachable("every kind is listed");
+  }
+
+  mlir::Value dot(const hir::Node &node, Location loc) {
+    mlir::Value positions = node.operands.size() > 3 ? at(node.operands[3]) : mlir::Value();
+    bool isTf32 = !node.ints.empty() && node.ints[0];
+    return tile::DotOp::create(builder, loc, convert(node.type), at(node.operands[0]), at(node.operands[1]),
+                               at(node.operands[2]), positions,
+                               isTf32 ? tile::DotPrecision::TF32 : tile::DotPrecision::IEEE);
+  }
+
+  /// Reads or writes a tile: at a window, which is the first operand, or at indices, one tile for each dimension of the
+  /// view.
+  mlir::Value access(const hir::Node &node, Location loc) {
+    const hir::Node &place = *node.operands[0];
+    size_t rank = size_t(place.type->rank);
+    auto viewOfWindow = [&] { return at(place.operands[0]); };
+    auto offsets = [&] { return operands(place, 1); };
+    auto indices = [&] { return operands(node, 1, rank); };
+    auto value = [&] { return at(node.operands[1 + rank]); };
+    auto mask = [&] { return node.ints[0] ? at(node.operands[2 + rank]) : mlir::Value(); };
+    switch (node.kind) {
+    case Kind::Load:
+      return tile::LoadOp::create(builder, loc, convert(node.type), viewOfWindow(), offsets(), at(node.operands[1]));
+    case Kind::Store:
+      tile::StoreOp::create(builder, loc, at(node.operands[1]), viewOfWindow(), offsets());
+      return {};
+    case Kind::AddStore:
+      tile::AddStoreOp::create(builder, loc, at(node.operands[1]), viewOfWindow(), offsets());
+      return {};
+    case Kind::Gather:
+      return tile::GatherOp::create(builder, loc, convert(node.type), at(&place), indices(), value(), mask());
+    case Kind::Scatter:
+      tile::ScatterOp::create(builder, loc, value(), at(&place), indices(), mask());
+      return {};
+#define HIR_ATOMIC(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      tile::AtomicOp::create(builder, loc, atomicKind(node), value(), at(&place), indices(), mask());
+      return {};
+#define HIR_ACCESS(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      break;
+    }
+    llvm_unreachable("a node that accesses no memory");
   }
 
   mlir::Value readElement(const hir::Node &node, Location loc) {

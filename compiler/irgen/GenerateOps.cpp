@@ -108,8 +108,71 @@ private:
   }
 
   mlir::Value leaf(const hir::Node &node) override;
+  mlir::Value isNone(const hir::Node &node);
+  mlir::Value count(const hir::Node &node);
+  mlir::Value tensorForm(const hir::Node &node);
+  void call(const hir::Node &node);
   void launch(const hir::Node &node);
 };
+
+mlir::Value OpBody::isNone(const hir::Node &node) {
+  if (mlir::Value value = at(node.operands[0]); value.getType().isF64()) // NaN stands for an absent number
+    return arith::CmpFOp::create(builder, location(node.range), arith::CmpFPredicate::UNO, value, value);
+  return make<plan_ir::IsNoneOp>(node);
+}
+
+mlir::Value OpBody::count(const hir::Node &node) {
+  switch (node.kind) {
+  case Kind::Rank:
+    return make<plan_ir::RankOp>(node);
+  case Kind::Numel:
+    return make<plan_ir::NumelOp>(node);
+  case Kind::Extent:
+    return make<plan_ir::DimOp>(node);
+  case Kind::ListLength:
+    return make<plan_ir::ListLenOp>(node);
+  case Kind::DTypeSize:
+    return make<plan_ir::DTypeSizeOp>(node);
+#define HIR_COUNT(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
+  }
+  llvm_unreachable("a node that is no count");
+}
+
+mlir::Value OpBody::tensorForm(const hir::Node &node) {
+  switch (node.kind) {
+  case Kind::Transpose:
+    return make<plan_ir::TransposeOp>(node);
+  case Kind::PermuteDims:
+    return make<plan_ir::PermuteOp>(node);
+  case Kind::ReshapeTensor:
+    return make<plan_ir::ReshapeOp>(node);
+  case Kind::Expand:
+    return make<plan_ir::ExpandOp>(node);
+  case Kind::Fold:
+    return make<plan_ir::FoldOp>(node);
+  case Kind::Unsqueeze:
+    return make<plan_ir::UnsqueezeOp>(node);
+  case Kind::Squeeze:
+    return make<plan_ir::SqueezeOp>(node);
+  case Kind::Unfold:
+    return make<plan_ir::UnfoldOp>(node);
+  case Kind::Contiguous:
+    return make<plan_ir::ContiguousOp>(node);
+  case Kind::IndexAway:
+    return plan_ir::DropOp::create(builder, location(node.range), convert(node.type), at(node.operands[0]), node.ints,
+                                   operands(node, 1));
+  case Kind::SliceTensor:
+    return make<plan_ir::SliceOp>(node);
+#define HIR_TENSOR_FORM(Name)
+#define HIR(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    break;
+  }
+  llvm_unreachable("a node that is no other form of a tensor");
+}
 
 mlir::Value OpBody::leaf(const hir::Node &node) {
   Location loc = location(node.range);
@@ -130,55 +193,28 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     return make<plan_ir::ProcessorsOp>(node);
   case Kind::DTypeOf:
     return make<plan_ir::DTypeOp>(node);
-  case Kind::Rank:
-    return make<plan_ir::RankOp>(node);
-  case Kind::Numel:
-    return make<plan_ir::NumelOp>(node);
   case Kind::IsContiguous:
     return make<plan_ir::IsContiguousOp>(node);
   case Kind::IsNone:
-    if (mlir::Value value = operands(node)[0]; value.getType().isF64())
-      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
-    return make<plan_ir::IsNoneOp>(node);
+    return isNone(node);
   case Kind::Shape:
     return make<plan_ir::ShapeOp>(node);
   case Kind::Strides:
     return make<plan_ir::StridesOp>(node);
-  case Kind::Extent:
-    return make<plan_ir::DimOp>(node);
   case Kind::StrideOf:
     return make<plan_ir::StrideOp>(node);
   case Kind::Empty:
     return make<plan_ir::EmptyOp>(node);
   case Kind::EmptyLike:
     return make<plan_ir::EmptyLikeOp>(node);
-  case Kind::Transpose:
-    return make<plan_ir::TransposeOp>(node);
-  case Kind::PermuteDims:
-    return make<plan_ir::PermuteOp>(node);
-  case Kind::ReshapeTensor:
-    return make<plan_ir::ReshapeOp>(node);
-  case Kind::Expand:
-    return make<plan_ir::ExpandOp>(node);
-  case Kind::Fold:
-    return make<plan_ir::FoldOp>(node);
-  case Kind::Unsqueeze:
-    return make<plan_ir::UnsqueezeOp>(node);
-  case Kind::Squeeze:
-    return make<plan_ir::SqueezeOp>(node);
-  case Kind::Unfold:
-    return make<plan_ir::UnfoldOp>(node);
-  case Kind::Contiguous:
-    return make<plan_ir::ContiguousOp>(node);
-  case Kind::IndexAway:
-    return plan_ir::DropOp::create(builder, loc, convert(node.type), at(node.operands[0]), node.ints,
-                                   operands(node, 1));
-  case Kind::SliceTensor:
-    return make<plan_ir::SliceOp>(node);
+#define HIR_COUNT(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return count(node);
+#define HIR_TENSOR_FORM(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return tensorForm(node);
   case Kind::MakeList:
     return make<plan_ir::ListOp>(node);
-  case Kind::ListLength:
-    return make<plan_ir::ListLenOp>(node);
   case Kind::ListGet:
     return make<plan_ir::ListGetOp>(node);
   case Kind::ListSet:
@@ -195,8 +231,6 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     return make<plan_ir::BroadcastShapesOp>(node);
   case Kind::DTypeEqual:
     return make<plan_ir::DTypeEqOp>(node);
-  case Kind::DTypeSize:
-    return make<plan_ir::DTypeSizeOp>(node);
   case Kind::DTypeIsFloat:
     return make<plan_ir::DTypeIsFloatOp>(node);
   case Kind::StringEqual:
@@ -204,13 +238,9 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
   case Kind::Raise:
     plan_ir::RaiseOp::create(builder, loc, node.text, operands(node));
     return {};
-  case Kind::CallOp: {
-    const auto &ops = program.ops();
-    auto callee = llvm::find_if(ops, [&](const OpRecord &op) { return op.name == node.text; });
-    SmallVector<mlir::Type> results(callee->results.size(), plan_ir::TensorType::get(builder.getContext()));
-    calls[&node] = plan_ir::CallOp::create(builder, loc, results, node.text, operands(node));
+  case Kind::CallOp:
+    call(node);
     return {};
-  }
   case Kind::Result:
     return calls.lookup(node.operands[0]).getResult(node.ints[0]);
   case Kind::Launch:
@@ -223,6 +253,13 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
     llvm_unreachable("a node that the checker keeps out of ops");
   }
   llvm_unreachable("every kind is listed");
+}
+
+void OpBody::call(const hir::Node &node) {
+  const auto &ops = program.ops();
+  auto callee = llvm::find_if(ops, [&](const OpRecord &op) { return op.name == node.text; });
+  SmallVector<mlir::Type> results(callee->results.size(), plan_ir::TensorType::get(builder.getContext()));
+  calls[&node] = plan_ir::CallOp::create(builder, location(node.range), results, node.text, operands(node));
 }
 
 void OpBody::launch(const hir::Node &node) {

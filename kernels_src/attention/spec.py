@@ -110,19 +110,31 @@ def backward_magnitude(*args: Any, **options: Any) -> tuple[Tensor, ...]:
     return backward(*args, sizes=True, **options)
 
 
-def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-    def make(*shape: int) -> Tensor:
-        return normal(shape, dtype, generator)
+class Inputs:
+    """Makes random queries, keys and values of one dtype, in the order of the calls."""
+
+    def __init__(self, dtype: torch.dtype, generator: torch.Generator) -> None:
+        self.dtype, self.generator = dtype, generator
+
+    def make(self, *shape: int) -> Tensor:
+        return normal(shape, self.dtype, self.generator)
+
+    def chance(self, *shape: int) -> Tensor:
+        """Returns a mask of which about half is true."""
+        return torch.rand(*shape, generator=self.generator) < 0.5
 
     def qkv(
-        batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0
+        self, batch: int, heads: int, kv_heads: int, queries: int, keys: int, size: int, v_size: int = 0
     ) -> tuple[Tensor, ...]:
         return (
-            make(batch, heads, queries, size),
-            make(batch, kv_heads, keys, size),
-            make(batch, kv_heads, keys, v_size or size),
+            self.make(batch, heads, queries, size),
+            self.make(batch, kv_heads, keys, size),
+            self.make(batch, kv_heads, keys, v_size or size),
         )
 
+
+def samples_of_sizes(inputs: Inputs) -> Iterator[Sample]:
+    qkv = inputs.qkv
     yield Sample(qkv(1, 1, 1, 1, 1, 1), label="one of all")
     yield Sample(qkv(1, 2, 2, 3, 5, 4), {"is_causal": True}, label="few")
     yield Sample(qkv(1, 2, 1, 19, 70, 24), {"scale": 0.0}, label="a scale of 0")
@@ -160,6 +172,10 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         {"window": 120, "is_causal": True},
         label="many queries, heads of 200 and 144, causal window",
     )
+
+
+def samples_of_few_queries(inputs: Inputs) -> Iterator[Sample]:
+    make, qkv = inputs.make, inputs.qkv
     yield Sample(qkv(2, 8, 2, 5, 600, 64), label="few queries, groups")
     yield Sample(qkv(1, 16, 2, 33, 1111, 128, 96), {"scale": 0.05}, label="few queries, many rows")
     yield Sample(qkv(1, 4, 1, 9, 2300, 16), label="few queries, keys in parts")
@@ -169,13 +185,17 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         (rows, make(2, 530, 3, 40).transpose(1, 2), make(2, 530, 3, 24).transpose(1, 2)),
         label="few queries, heads behind positions",
     )
-    hidden = torch.rand(50, 270, generator=generator) < 0.5
+
+
+def masked_samples(inputs: Inputs) -> Iterator[Sample]:
+    make, qkv, chance = inputs.make, inputs.qkv, inputs.chance
+    hidden = chance(50, 270)
     hidden[7] = False
     yield Sample(qkv(2, 3, 3, 50, 270, 40), {"attn_mask": hidden}, label="queries that see nothing")
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": make(2, 1, 50, 270), "is_causal": True}, label="float mask")
     yield Sample(
         qkv(2, 2, 2, 140, 270, 64),
-        {"attn_mask": torch.rand(2, 1, 140, 270, generator=generator) < 0.5},
+        {"attn_mask": chance(2, 1, 140, 270)},
         label="mask of batches, heads of 64",
     )
     yield Sample(
@@ -184,6 +204,10 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     bias = make(3, 1, 270)
     bias[:, :, 9:] = -math.inf
     yield Sample(qkv(2, 3, 1, 50, 270, 40), {"attn_mask": bias, "softcap": 5.0}, label="broadcast mask with -inf")
+
+
+def samples_of_layouts_and_values(inputs: Inputs) -> Iterator[Sample]:
+    make, qkv = inputs.make, inputs.qkv
     packed = make(2, 70, 3, 4, 24).permute(2, 0, 3, 1, 4)
     yield Sample((packed[0], packed[1], packed[2]), label="interleaved")
     yield Sample(
@@ -196,6 +220,14 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     spoiled = qkv(1, 1, 1, 5, 6, 8)
     spoiled[0][0, 0, 1, 2] = math.nan
     yield Sample(spoiled, label="NaN in a query")
+
+
+def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    inputs = Inputs(dtype, generator)
+    yield from samples_of_sizes(inputs)
+    yield from samples_of_few_queries(inputs)
+    yield from masked_samples(inputs)
+    yield from samples_of_layouts_and_values(inputs)
 
 
 def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

@@ -3,6 +3,7 @@
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/LastError.h"
+#include "runtime/package/Library.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Profile.h"
 

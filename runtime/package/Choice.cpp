@@ -249,17 +249,9 @@ static bool areAlternatives(const Kernel &kernel, const std::vector<WantedParam>
   return a.target == b.target && a.variant == b.variant;
 }
 
-Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
-  const auto &[tables, launch, op, device, alignments, restriction, refusals] = query;
-  auto found = tables.kernelByName.find(launch.kernel);
-  if (found == tables.kernelByName.end())
-    return Error{KPKG_ERROR_FORMAT,
-                 op + ": its plan launches kernel '" + std::string(launch.kernel) +
-                     "', which the package does not have",
-                 op,
-                 {},
-                 {}};
-  const Kernel &kernel = tables.kernels[found->second];
+/// Reads the launch's parameters. Fails if the kernel lacks one of them.
+static Result<std::vector<WantedParam>> wantedParams(const Kernel &kernel, const LaunchStep &launch,
+                                                     const std::string &op) {
   std::vector<WantedParam> wanted;
   wanted.reserve(launch.params.size());
   for (const LaunchParam &param : launch.params) {
@@ -278,22 +270,79 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     for (size_t i = 0; i < values.size(); ++i)
       want.accepted |= uint64_t(meets(values[i], param, want.value)) << i;
   }
+  return wanted;
+}
 
-  const Instance *best = nullptr;
-  size_t bestRank = 0;
-  std::vector<const Instance *> suitable;
-  // Orders by smaller sizes, then the better target, then more facts, then the manifest.
-  auto order = [&](const Instance &candidate, size_t rank) {
+namespace {
+/// The best instance so far: of smaller sizes, then of the better target, then with more facts, then the first of the
+/// manifest.
+class BestInstance {
+public:
+  explicit BestInstance(const std::vector<WantedParam> &wanted) : wanted(wanted) {}
+
+  const Instance *get() const { return instance; }
+  /// Returns whether a candidate of this target rank is certainly worse, so that it is no alternative either.
+  bool beats(const Instance &candidate, size_t candidateRank) const {
+    return instance && order(candidate, candidateRank) == std::strong_ordering::greater;
+  }
+  void offer(const Instance &candidate, size_t candidateRank) {
+    if (instance) {
+      auto found = order(candidate, candidateRank);
+      bool isBetter = found == std::strong_ordering::equal ? strength(candidate) > strength(*instance)
+                                                           : found == std::strong_ordering::less;
+      if (!isBetter)
+        return;
+    }
+    instance = &candidate;
+    rank = candidateRank;
+  }
+
+private:
+  std::strong_ordering order(const Instance &candidate, size_t candidateRank) const {
     for (const WantedParam &want : wanted)
-      if (want.param->atLeast && candidate.params[want.index].integer != best->params[want.index].integer)
-        return candidate.params[want.index].integer <=> best->params[want.index].integer;
-    return std::strong_ordering(rank <=> bestRank);
-  };
-  auto isBetter = [&](const Instance &candidate, size_t rank) {
-    auto found = order(candidate, rank);
-    return found == std::strong_ordering::equal ? strength(candidate) > strength(*best)
-                                                : found == std::strong_ordering::less;
-  };
+      if (want.param->atLeast && candidate.params[want.index].integer != instance->params[want.index].integer)
+        return candidate.params[want.index].integer <=> instance->params[want.index].integer;
+    return candidateRank <=> rank;
+  }
+
+  const std::vector<WantedParam> &wanted;
+  const Instance *instance = nullptr;
+  size_t rank = 0;
+};
+} // namespace
+
+/// Returns the preferred one of the suitable instances that are alternatives of the best.
+static const Instance *preferredAlternative(std::vector<const Instance *> suitable, const Instance *best,
+                                            const Kernel &kernel, const std::vector<WantedParam> &wanted,
+                                            const ChoiceQuery &query, ChoiceReport *report) {
+  std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
+  if (suitable.size() < 2)
+    return best;
+  AlternativeChoice choice = chooseAlternative(query.tables, std::move(suitable), query.launch, query.device);
+  best = choice.instances[choice.chosen];
+  if (report)
+    report->alternatives = std::move(choice);
+  return best;
+}
+
+Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
+  const auto &[tables, launch, op, device, alignments, restriction, refusals] = query;
+  auto found = tables.kernelByName.find(launch.kernel);
+  if (found == tables.kernelByName.end())
+    return Error{KPKG_ERROR_FORMAT,
+                 op + ": its plan launches kernel '" + std::string(launch.kernel) +
+                     "', which the package does not have",
+                 op,
+                 {},
+                 {}};
+  const Kernel &kernel = tables.kernels[found->second];
+  auto params = wantedParams(kernel, launch, op);
+  if (!params)
+    return params.error();
+  const std::vector<WantedParam> &wanted = *params;
+
+  BestInstance best(wanted);
+  std::vector<const Instance *> suitable;
   bool paramsFit = false;
   bool closestIsForeign = false;
   std::string closest;
@@ -309,8 +358,8 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     }
     paramsFit = true;
     auto rank = device.targetRank(instance.target);
-    if (!report && best && rank && order(instance, *rank) == std::strong_ordering::greater)
-      continue; // it cannot be an alternative of the best
+    if (!report && rank && best.beats(instance, *rank))
+      continue;
     std::string reason;
     if (!rank)
       reason = "is for " + instance.target + ", " + device.runnableText();
@@ -332,27 +381,17 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
     if (!reason.empty())
       continue;
     suitable.push_back(&instance);
-    if (!best || isBetter(instance, *rank)) {
-      best = &instance;
-      bestRank = *rank;
-    }
+    best.offer(instance, *rank);
   }
-  if (best && kernel.hasAlternatives()) {
-    std::erase_if(suitable,
-                  [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
-    if (suitable.size() > 1) {
-      AlternativeChoice choice = chooseAlternative(tables, std::move(suitable), launch, device);
-      best = choice.instances[choice.chosen];
-      if (report)
-        report->alternatives = std::move(choice);
-    }
-  }
+  const Instance *chosen = best.get();
+  if (chosen && kernel.hasAlternatives())
+    chosen = preferredAlternative(std::move(suitable), chosen, kernel, wanted, query, report);
   if (report)
     for (Verdict &verdict : report->verdicts)
-      if (verdict.reason.empty() && verdict.instance != best)
-        verdict.reason = "would do; " + best->label + " is preferred";
-  if (best)
-    return best;
+      if (verdict.reason.empty() && verdict.instance != chosen)
+        verdict.reason = "would do; " + chosen->label + " is preferred";
+  if (chosen)
+    return chosen;
   if (!paramsFit)
     return noParams(tables, kernel, wanted, op);
   return Error{KPKG_ERROR_NO_INSTANCE,

@@ -276,6 +276,80 @@ static Status runLaunch(const PlannedLaunch &planned, const OpEntry &op, int64_t
   return launchError(planned, op, Error{KPKG_ERROR_KERNEL, what, {}, {}, {}});
 }
 
+/// Fills frame.bases for arguments and temporaries. placeResults() adds the results.
+static void placeBuffers(const PlannedCall &planned, Frame &frame, std::byte *temporaries) {
+  frame.bases.resize(planned.buffers.size());
+  for (size_t i = 0; i < planned.buffers.size(); ++i) {
+    const Buffer &buffer = planned.buffers[i];
+    if (buffer.kind == Buffer::Kind::Argument)
+      frame.bases[i] = reinterpret_cast<std::byte *>(frame.addresses[size_t(buffer.argument)]);
+    else
+      frame.bases[i] = buffer.kind == Buffer::Kind::Temporary ? temporaries + buffer.offset : nullptr;
+  }
+}
+
+/// Fills frame.words with the argument words of all launches.
+static void packWords(const PlannedCall &planned, Frame &frame) {
+  frame.words.resize(planned.words.size());
+  if (!planned.words.empty())
+    std::memcpy(frame.words.data(), planned.words.data(), planned.words.size() * sizeof(int64_t));
+  for (const PointerPatch &patch : planned.pointers)
+    frame.words[patch.word] = reinterpret_cast<int64_t>(frame.bases[size_t(patch.buffer)]) + patch.byteOffset;
+  for (const ScalarPatch &patch : planned.scalars) {
+    const plan::Argument &argument = frame.arguments[patch.argument];
+    frame.words[patch.word] = argument.kind == plan::Argument::Kind::Float ? packScalar(argument.real, patch.dtype)
+                                                                           : packScalar(argument.integer, patch.dtype);
+  }
+}
+
+static Status runSteps(const PlannedCall &planned, const OpEntry &op, Frame &frame, device::Stream stream) {
+  for (const PlannedStep &step : planned.steps) {
+    if (step.copy < 0) {
+      int64_t *words = frame.words.data() + step.launch.firstWord;
+      std::optional<ProfiledLaunch> recorded;
+      if (isProfiling()) [[unlikely]]
+        recorded.emplace(op.name, step.launch, *planned.device, stream);
+      if (Status status = runLaunch(step.launch, op, words, stream); !status)
+        return status;
+      continue;
+    }
+    const auto &[from, to] = planned.copySteps[size_t(step.copy)];
+    int64_t bytes = plan::dtypeBytes(from.dtype);
+    device::StridedCopy copy = {frame.bases[size_t(from.buffer)] + from.offset * bytes,
+                                from.stridesSpan(),
+                                frame.bases[size_t(to.buffer)] + to.offset * bytes,
+                                to.stridesSpan(),
+                                from.shapeSpan(),
+                                bytes};
+    if (Status status = planned.device->copyStrided(copy, stream); !status)
+      return status;
+  }
+  return {};
+}
+
+/// Copies results to the outputs that could not be written in place.
+static Status copyToOutputs(const PlannedCall &planned, const Frame &frame, const kpkg_call &call,
+                            const std::vector<OutputPlace> &places, CallCosts &costs) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].output || places[i].direct)
+      continue;
+    const kpkg_result &made = planned.results[i].result;
+    kpkg_result &result = call.results[i];
+    size_t rank = size_t(made.rank), bytes = size_t(plan::dtypeBytes(plan::DType(made.dtype)));
+    device::StridedCopy copy = {frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
+                                {made.strides, rank},
+                                static_cast<std::byte *>(result.data),
+                                {result.strides, rank},
+                                {made.shape, rank},
+                                int64_t(bytes)};
+    if (Status status = planned.device->copyStrided(copy, call.stream); !status)
+      return status;
+    ++costs.copies;
+    costs.copiedBytes += uint64_t(planned.results[i].bytes);
+  }
+  return {};
+}
+
 Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg_call &call, CallCosts &costs) {
   if (Status status = checkAddresses(op, frame); !status)
     return status;
@@ -291,71 +365,16 @@ Status execute(const PlannedCall &planned, const OpEntry &op, Frame &frame, kpkg
       return memoryError(op, block.error(), std::to_string(planned.temporaryBytes) + " bytes of temporaries");
     temporaries = *block;
   }
-  frame.bases.resize(planned.buffers.size());
-  for (size_t i = 0; i < planned.buffers.size(); ++i) {
-    const Buffer &buffer = planned.buffers[i];
-    if (buffer.kind == Buffer::Kind::Argument)
-      frame.bases[i] = reinterpret_cast<std::byte *>(frame.addresses[size_t(buffer.argument)]);
-    else
-      frame.bases[i] = buffer.kind == Buffer::Kind::Temporary ? temporaries + buffer.offset : nullptr;
-  }
+  placeBuffers(planned, frame, temporaries);
   std::vector<OutputPlace> places;
   if (Status status = placeResults(planned, op, frame, call, places, memory); !status)
     return status;
-
-  frame.words.resize(planned.words.size());
-  if (!planned.words.empty())
-    std::memcpy(frame.words.data(), planned.words.data(), planned.words.size() * sizeof(int64_t));
-  for (const PointerPatch &patch : planned.pointers)
-    frame.words[patch.word] = reinterpret_cast<int64_t>(frame.bases[size_t(patch.buffer)]) + patch.byteOffset;
-  for (const ScalarPatch &patch : planned.scalars) {
-    const plan::Argument &argument = frame.arguments[patch.argument];
-    frame.words[patch.word] = argument.kind == plan::Argument::Kind::Float ? packScalar(argument.real, patch.dtype)
-                                                                           : packScalar(argument.integer, patch.dtype);
-  }
-
-  for (const PlannedStep &step : planned.steps) {
-    if (step.copy < 0) {
-      int64_t *words = frame.words.data() + step.launch.firstWord;
-      std::optional<ProfiledLaunch> recorded;
-      if (isProfiling()) [[unlikely]]
-        recorded.emplace(op.name, step.launch, device, call.stream);
-      if (Status status = runLaunch(step.launch, op, words, call.stream); !status)
-        return status;
-      continue;
-    }
-    const auto &[from, to] = planned.copySteps[size_t(step.copy)];
-    int64_t bytes = plan::dtypeBytes(from.dtype);
-    device::StridedCopy copy = {frame.bases[size_t(from.buffer)] + from.offset * bytes,
-                                from.stridesSpan(),
-                                frame.bases[size_t(to.buffer)] + to.offset * bytes,
-                                to.stridesSpan(),
-                                from.shapeSpan(),
-                                bytes};
-    if (Status status = device.copyStrided(copy, call.stream); !status)
-      return status;
-  }
+  packWords(planned, frame);
+  if (Status status = runSteps(planned, op, frame, call.stream); !status)
+    return status;
   costs.copies = planned.copies;
   costs.copiedBytes = planned.copiedBytes;
-
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (!places[i].output || places[i].direct)
-      continue;
-    const kpkg_result &made = planned.results[i].result;
-    kpkg_result &result = call.results[i];
-    size_t rank = size_t(made.rank), bytes = size_t(plan::dtypeBytes(plan::DType(made.dtype)));
-    device::StridedCopy copy = {frame.bases[size_t(planned.results[i].buffer)] + made.offset * int64_t(bytes),
-                                {made.strides, rank},
-                                static_cast<std::byte *>(result.data),
-                                {result.strides, rank},
-                                {made.shape, rank},
-                                int64_t(bytes)};
-    if (Status status = device.copyStrided(copy, call.stream); !status)
-      return status;
-    ++costs.copies;
-    costs.copiedBytes += uint64_t(planned.results[i].bytes);
-  }
-  return {};
+  return copyToOutputs(planned, frame, call, places, costs);
 }
 
 } // namespace kpkg::package

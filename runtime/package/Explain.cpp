@@ -5,6 +5,7 @@
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Environment.h"
+#include "runtime/package/Library.h"
 #include "runtime/package/Tuning.h"
 
 #include <cmath>

@@ -107,6 +107,44 @@ static const char *precisionOf(const kpkg_call &call, const Restriction *restric
   return call.precision ? call.precision : "";
 }
 
+/// Accepts an int where the schema says float, and as a list of one, like PyTorch's `stride=2`. `single` keeps the
+/// entry of the list.
+static void adaptInt(kpkg_value &value, kpkg_kind expected, int64_t &single) {
+  if (value.kind != KPKG_INT)
+    return;
+  if (expected == KPKG_FLOAT) {
+    value.kind = KPKG_FLOAT;
+    value.as.real = double(value.as.integer);
+  } else if (expected == KPKG_INT_LIST) {
+    single = value.as.integer;
+    value.kind = KPKG_INT_LIST;
+    value.as.list = &single;
+    value.count = 1;
+  }
+}
+
+Status Frame::bindTensor(const OpEntry &op, size_t number, const OpArgument *&placed) {
+  const OpArgument &expected = op.arguments[number];
+  const kpkg_tensor *tensor = values[number].as.tensor;
+  if (!tensor || tensor->rank < 0 || tensor->rank > KPKG_MAX_RANK || (tensor->rank > 0 && !tensor->shape))
+    return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
+  kpkg_device other = device;
+  placeOn(tensor->device);
+  if (!driver)
+    foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(device.type) +
+              ", for which there is no code";
+  if (placed && (other.type != device.type || other.index != device.index))
+    return argumentError(op, expected,
+                         "is on " + deviceName(device) + ", but '" + placed->name + "' is on " + deviceName(other));
+  placed = &expected;
+  if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
+    foreign = "argument '" + expected.name + "' has a dtype that kpkg does not know";
+  arguments[number].kind = plan::Argument::Kind::Tensor;
+  arguments[number].tensor = {plan::DType(tensor->dtype), tensor->rank, tensor->shape, tensor->strides};
+  addresses[number] = reinterpret_cast<uint64_t>(tensor->data);
+  return {};
+}
+
 Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed) {
   size_t count = op.arguments.size();
   auto useError = [&](std::string what) { return Error{KPKG_ERROR_USE, op.name + ": " + what, op.name, {}, {}}; };
@@ -138,42 +176,15 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
       argument = {};
       continue;
     }
-    // Integers are accepted where the schema says float.
-    if (value.kind == KPKG_INT && expected.kind == KPKG_FLOAT) {
-      value.kind = KPKG_FLOAT;
-      value.as.real = double(value.as.integer);
-    }
-    // An int is a list of one, like PyTorch's `stride=2`.
-    if (value.kind == KPKG_INT && expected.kind == KPKG_INT_LIST) {
-      singles[i] = value.as.integer;
-      value.kind = KPKG_INT_LIST;
-      value.as.list = &singles[i];
-      value.count = 1;
-    }
+    adaptInt(value, expected.kind, singles[i]);
     if (value.kind != expected.kind)
       return argumentError(op, expected,
                            "is " + std::string(kindName(value.kind)) + ", expected " + kindName(expected.kind));
     switch (value.kind) {
-    case KPKG_TENSOR: {
-      const kpkg_tensor *tensor = value.as.tensor;
-      if (!tensor || tensor->rank < 0 || tensor->rank > KPKG_MAX_RANK || (tensor->rank > 0 && !tensor->shape))
-        return argumentError(op, expected, "has no shape of rank 0 to " + std::to_string(KPKG_MAX_RANK));
-      kpkg_device other = device;
-      placeOn(tensor->device);
-      if (!driver)
-        foreign = "argument '" + expected.name + "' is on a device of type " + std::to_string(device.type) +
-                  ", for which there is no code";
-      if (placed && (other.type != device.type || other.index != device.index))
-        return argumentError(op, expected,
-                             "is on " + deviceName(device) + ", but '" + placed->name + "' is on " + deviceName(other));
-      placed = &expected;
-      if (tensor->dtype <= KPKG_NO_DTYPE || tensor->dtype >= KPKG_DTYPE_COUNT)
-        foreign = "argument '" + expected.name + "' has a dtype that kpkg does not know";
-      argument.kind = plan::Argument::Kind::Tensor;
-      argument.tensor = {plan::DType(tensor->dtype), tensor->rank, tensor->shape, tensor->strides};
-      addresses[i] = reinterpret_cast<uint64_t>(tensor->data);
+    case KPKG_TENSOR:
+      if (Status status = bindTensor(op, i, placed); !status)
+        return status;
       break;
-    }
     case KPKG_INT:
       argument.kind = plan::Argument::Kind::Int;
       argument.integer = value.as.integer;

@@ -65,6 +65,8 @@ struct Frame {
   /// Checks the number and kinds of the call's arguments against the schema, and fills the fields above. `allowed` may
   /// be null.
   Status bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed);
+  /// Binds a tensor, which must be on the device of `placed`, the previous tensor; it becomes `placed`.
+  Status bindTensor(const OpEntry &op, size_t number, const OpArgument *&placed);
   /// Sets `device` and `driver`.
   void placeOn(kpkg_device where);
   /// Takes the arguments as they are, for an op without a known schema.

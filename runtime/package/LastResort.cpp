@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/CallableOp.h"
 #include "runtime/package/LastError.h"
+#include "runtime/package/Library.h"
 
 #include <algorithm>
 #include <array>

@@ -4,6 +4,7 @@
 #include "runtime/package/Devices.h"
 #include "runtime/package/Environment.h"
 #include "runtime/package/PackagedOp.h"
+#include "runtime/package/ReadTables.h"
 #include "runtime/package/Tuning.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Converts a resolution to a planned call: instances, argument words, results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Choice.h"
+#include "runtime/package/Library.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/PlannedCall.h"
 #include "runtime/package/PrintFormat.h"

@@ -7,7 +7,6 @@
 #include "runtime/device/Device.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/Frame.h"
-#include "runtime/package/Library.h"
 #include "runtime/plan/Evaluate.h"
 
 #include <kpkg/result.hpp>
@@ -18,6 +17,8 @@
 #include <vector>
 
 namespace kpkg::package {
+
+class Library;
 
 /// How often an instance ran for an op.
 struct InstanceUse {

@@ -4,6 +4,7 @@
 #define KPKG_PACKAGE_REGISTRY_H
 
 #include "runtime/package/CallableOp.h"
+#include "runtime/package/Library.h"
 
 #include <map>
 #include <memory>

@@ -9,7 +9,6 @@
 
 #include <kpkg/kpkg.h>
 #include <kpkg/result.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -128,12 +127,6 @@ struct Tables {
   std::vector<TuningRow> tuning;
   std::unordered_map<std::string_view, uint32_t> kernelByName;
 };
-
-/// Reads and checks a manifest. The error names the entry and its problem.
-///
-/// The result is a pointer, because names refer into it, so that it must not move. Rows of the tuning table are
-/// missing: readTuning() adds them.
-Result<std::shared_ptr<Tables>> readTables(const nlohmann::json &manifest);
 
 } // namespace kpkg::package
 #endif

@@ -73,6 +73,15 @@ size_t Interpreter::pushFrame(uint32_t index) {
   return frame;
 }
 
+/// Advances the counter of a `for` loop with these operands. Returns false after the last iteration.
+static bool advance(std::span<const uint16_t> loop, Value *regs) {
+  int64_t next;
+  if (__builtin_add_overflow(regs[loop[0]].bits, regs[loop[2]].bits, &next) || next >= regs[loop[1]].bits)
+    return false;
+  regs[loop[0]].bits = next;
+  return true;
+}
+
 bool Interpreter::runFunction(uint32_t index, size_t frame) {
   const Function &f = module.functions[index];
   active.push_back(index);
@@ -111,17 +120,8 @@ bool Interpreter::runFunction(uint32_t index, size_t frame) {
       break;
     case Opcode::loop_end: {
       const Instruction &begin = f.code[target()];
-      if (begin.op == Opcode::loop_while) {
+      if (begin.op == Opcode::loop_while || advance(f.operandsOf(begin), regs))
         pc = target();
-        break;
-      }
-      auto counted = f.operandsOf(begin);
-      int64_t next;
-      if (!__builtin_add_overflow(regs[counted[0]].bits, regs[counted[2]].bits, &next) &&
-          next < regs[counted[1]].bits) {
-        regs[counted[0]].bits = next;
-        pc = target();
-      }
       break;
     }
     case Opcode::call:

@@ -172,76 +172,62 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
   auto operands = f.operandsOf(i);
   auto in = [&](size_t k) -> const Value & { return regs[operands[k]]; };
   Value &out = regs[f.resultsOf(i)[0]];
+  auto set = [&out](Value value) {
+    out = value;
+    return true;
+  };
   int64_t immediate = i.immediates ? f.immediatesOf(i)[0] : 0;
   switch (i.op) {
   case Opcode::const_int:
   case Opcode::const_float:
   case Opcode::const_dtype:
   case Opcode::const_string:
-    out = {immediate, -1};
-    return true;
+    return set({immediate, -1});
   case Opcode::const_bool:
-    out = {immediate != 0, -1};
-    return true;
+    return set({immediate != 0, -1});
   case Opcode::none:
-    out = {-1, -1};
-    return true;
+    return set({-1, -1});
   case Opcode::processors:
-    out = {processors, -1};
-    return true;
+    return set({processors, -1});
   case Opcode::move:
   case Opcode::defer_int:
   case Opcode::defer_float:
   case Opcode::defer_bool:
   case Opcode::bool_to_int:
-    out = in(0);
-    return true;
+    return set(in(0));
   case Opcode::select:
-    out = in(0).bits ? in(1) : in(2);
-    return true;
+    return set(in(0).bits ? in(1) : in(2));
   case Opcode::abs_int:
     if (in(0).bits == INT64_MIN)
       return fail(Error::Kind::Argument, fmt::format("abs({}) does not fit Int, which has 64 bits", in(0).bits));
-    out = {std::abs(in(0).bits), -1};
-    return true;
+    return set({std::abs(in(0).bits), -1});
   case Opcode::cmp_int:
-    out = {(relation(in(0).bits, in(1).bits) & immediate) != 0, -1};
-    return true;
+    return set({(relation(in(0).bits, in(1).bits) & immediate) != 0, -1});
   case Opcode::cmp_float:
-    out = {(relation(asFloat(in(0)), asFloat(in(1))) & immediate) != 0, -1};
-    return true;
+    return set({(relation(asFloat(in(0)), asFloat(in(1))) & immediate) != 0, -1});
   case Opcode::int_to_float:
   case Opcode::bool_to_float:
-    out = ofFloat(static_cast<double>(in(0).bits));
-    return true;
+    return set(ofFloat(static_cast<double>(in(0).bits)));
   case Opcode::fma_float:
-    out = ofFloat(std::fma(asFloat(in(0)), asFloat(in(1)), asFloat(in(2))));
-    return true;
+    return set(ofFloat(std::fma(asFloat(in(0)), asFloat(in(1)), asFloat(in(2)))));
   case Opcode::float_to_int: {
     double value = std::trunc(asFloat(in(0)));
     if (!(value >= -0x1p63 && value < 0x1p63))
       return fail(Error::Kind::Argument, fmt::format("{} does not fit an Int", value));
-    out = {static_cast<int64_t>(value), -1};
-    return true;
+    return set({static_cast<int64_t>(value), -1});
   }
   case Opcode::and_bool:
-    out = {in(0).bits & in(1).bits, -1};
-    return true;
+    return set({in(0).bits & in(1).bits, -1});
   case Opcode::or_bool:
-    out = {in(0).bits | in(1).bits, -1};
-    return true;
+    return set({in(0).bits | in(1).bits, -1});
   case Opcode::xor_bool:
-    out = {in(0).bits ^ in(1).bits, -1};
-    return true;
+    return set({in(0).bits ^ in(1).bits, -1});
   case Opcode::eq_dtype:
-    out = {in(0).bits == in(1).bits, -1};
-    return true;
+    return set({in(0).bits == in(1).bits, -1});
   case Opcode::dtype_size:
-    out = {dtypeBytes(static_cast<DType>(in(0).bits)), -1};
-    return true;
+    return set({dtypeBytes(static_cast<DType>(in(0).bits)), -1});
   case Opcode::dtype_is_float:
-    out = {dtypeIsFloat(static_cast<DType>(in(0).bits)), -1};
-    return true;
+    return set({dtypeIsFloat(static_cast<DType>(in(0).bits)), -1});
   case Opcode::eq_string:
     return equalStrings(strings[static_cast<size_t>(in(0).bits)], strings[static_cast<size_t>(in(1).bits)], out);
   default:
@@ -251,12 +237,10 @@ bool Interpreter::scalar(const Instruction &i, const Function &f, Value *regs) {
     int64_t result;
     if (!intArithmetic(i.op, in(0).bits, in(1).bits, result))
       return false;
-    out = {result, -1};
-    return true;
+    return set({result, -1});
   }
-  out = ofFloat(i.operands == 2 ? floatArithmetic(i.op, asFloat(in(0)), asFloat(in(1)))
-                                : floatFunction(i.op, asFloat(in(0))));
-  return true;
+  return set(ofFloat(i.operands == 2 ? floatArithmetic(i.op, asFloat(in(0)), asFloat(in(1)))
+                                     : floatFunction(i.op, asFloat(in(0)))));
 }
 
 } // namespace kpkg::plan

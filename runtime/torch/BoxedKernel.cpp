@@ -141,7 +141,7 @@ const char *followedPrecision(const OpSlot &slot, const BoxedArguments &argument
   }
 
   for (int32_t i = 0; i < arguments.count(); ++i)
-    if (const kpkg_tensor *tensor = arguments.tensor(i); tensor && tensor->device.type == KPKG_DEVICE_CUDA) {
+    if (const kpkg_tensor *tensor = arguments.tensor(i); tensor && hasStreams(tensor->device.type)) {
       call.stream = currentCudaStream(tensor->device.index);
       break;
     }

@@ -9,14 +9,24 @@
 namespace kpkg::torch_abi {
 namespace {
 
+/// A type of devices that kpkg and PyTorch both have.
+struct DeviceType {
+  int32_t kpkg;
+  int32_t (*torchCode)();
+  bool hasStreams;
+};
+constexpr DeviceType deviceTypes[] = {{KPKG_DEVICE_CPU, aoti_torch_device_type_cpu, false},
+                                      {KPKG_DEVICE_CUDA, aoti_torch_device_type_cuda, true}};
+
 /// Both directions, queried from PyTorch once: its codes are not part of the stable ABI.
 struct Codes {
   std::array<int32_t, KPKG_DTYPE_COUNT> toTorch;
   std::array<uint8_t, 128> fromTorch{};
-  int32_t cpu = aoti_torch_device_type_cpu();
-  int32_t cuda = aoti_torch_device_type_cuda();
+  std::array<int32_t, std::size(deviceTypes)> devices; ///< in the order of `deviceTypes`
 
   Codes() {
+    for (size_t i = 0; i < devices.size(); ++i)
+      devices[i] = deviceTypes[i].torchCode();
     toTorch.fill(-1);
 #define KPKG_CODE_IF_0(name) -1
 #define KPKG_CODE_IF_1(name) aoti_torch_dtype_##name()
@@ -48,10 +58,24 @@ int32_t dtypeFromTorch(int32_t code) {
 int32_t dtypeToTorch(int32_t dtype) { return dtype >= 0 && dtype < KPKG_DTYPE_COUNT ? codes().toTorch[dtype] : -1; }
 
 int32_t deviceFromTorch(int32_t code) {
-  const Codes &all = codes();
-  return code == all.cpu ? KPKG_DEVICE_CPU : code == all.cuda ? KPKG_DEVICE_CUDA : 0;
+  for (size_t i = 0; i < std::size(deviceTypes); ++i)
+    if (codes().devices[i] == code)
+      return deviceTypes[i].kpkg;
+  return 0;
 }
 
-int32_t deviceToTorch(int32_t device) { return device == KPKG_DEVICE_CUDA ? codes().cuda : codes().cpu; }
+int32_t deviceToTorch(int32_t device) {
+  for (size_t i = 0; i < std::size(deviceTypes); ++i)
+    if (deviceTypes[i].kpkg == device)
+      return codes().devices[i];
+  return codes().devices[0];
+}
+
+bool hasStreams(int32_t device) {
+  for (const DeviceType &type : deviceTypes)
+    if (type.kpkg == device)
+      return type.hasStreams;
+  return false;
+}
 
 } // namespace kpkg::torch_abi

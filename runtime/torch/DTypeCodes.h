@@ -15,6 +15,8 @@ int32_t dtypeToTorch(int32_t dtype);
 int32_t deviceFromTorch(int32_t code);
 /// Returns PyTorch's code of a DLPack device number.
 int32_t deviceToTorch(int32_t device);
+/// Returns whether calls on a device with this DLPack number run on PyTorch's current stream.
+bool hasStreams(int32_t device);
 
 } // namespace kpkg::torch_abi
 

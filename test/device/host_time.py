@@ -81,16 +81,11 @@ def in_process(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=101)
-    parser.add_argument("--calls", type=int, default=100)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+def compared_calls() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """Returns small calls of kpkg and of ATen that do the same work."""
     import kpkg
     import torch
 
-    kpkg.set_fallback_policy("strict")
     dtype = torch.bfloat16
     x, w = torch.randn(32, 64, device="cuda", dtype=dtype), torch.randn(64, device="cuda", dtype=dtype)
     square = torch.randn(64, 64, device="cuda", dtype=dtype)
@@ -103,10 +98,8 @@ def main() -> int:
         with torch.autocast("cuda", dtype=dtype):
             return softmax(input, -1)
 
-    for name in ("softmax", "layer_norm", "gemm", "rms_norm", "add"):
-        assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
     mine, aten = torch.ops.kpkg, torch.ops.aten
-    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    return {
         "softmax": (lambda: mine.softmax(x, -1), lambda: aten._softmax(x, -1, False)),
         "layer_norm": (lambda: mine.layer_norm(x, [64], w, w, 1e-5), lambda: aten.layer_norm(x, [64], w, w, 1e-5)),
         "mm": (lambda: mine.gemm(x, square), lambda: aten.mm(x, square)),
@@ -124,6 +117,36 @@ def main() -> int:
         ),
         "softmax, recorded, autocast": (lambda: autocast(mine.softmax, leaf), lambda: autocast(torch.softmax, leaf)),
     }
+
+
+def first_call(name: str) -> dict[str, float]:
+    """Times the first call of an op in a process of its own."""
+    opened, first, device, second = (float(part) for part in in_process(FIRST, name).split())
+    print(
+        f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done "
+        f"{device:.2f} ms later, second {second:.1f} us",
+        flush=True,
+    )
+    return {
+        "open_and_register_ms": opened,
+        "first_call_ms": first,
+        "until_done_ms": device,
+        "second_call_us": second,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=101)
+    parser.add_argument("--calls", type=int, default=100)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    import kpkg
+    import torch
+
+    kpkg.set_fallback_policy("strict")
+    for name in ("softmax", "layer_norm", "gemm", "rms_norm", "add"):
+        assert kpkg.ops[f"kpkg::{name}"].is_available, kpkg.ops[f"kpkg::{name}"].reason
     found: dict[str, Any] = {
         "torch": torch.__version__,
         "kpkg": kpkg.__version__,
@@ -132,7 +155,7 @@ def main() -> int:
         "calls": {},
     }
     for mode in ("plain", "inference_mode"):
-        for name, (kpkg_call, aten_call) in pairs.items():
+        for name, (kpkg_call, aten_call) in compared_calls().items():
             if mode == "inference_mode" and "recorded" in name:
                 continue
             with torch.inference_mode(mode == "inference_mode"):
@@ -142,20 +165,7 @@ def main() -> int:
                 f"{row['difference_us']:+6.2f} us",
                 flush=True,
             )
-    found["first"] = {}
-    for name in ("softmax", "layer_norm", "gemm"):
-        opened, first, device, second = (float(part) for part in in_process(FIRST, name).split())
-        found["first"][name] = {
-            "open_and_register_ms": opened,
-            "first_call_ms": first,
-            "until_done_ms": device,
-            "second_call_us": second,
-        }
-        print(
-            f"{name}: packages opened and registered {opened:.1f} ms, first call {first:.2f} ms, done "
-            f"{device:.2f} ms later, second {second:.1f} us",
-            flush=True,
-        )
+    found["first"] = {name: first_call(name) for name in ("softmax", "layer_norm", "gemm")}
     found["import_ms"] = min(float(in_process(IMPORT)) for _ in range(3))
     print(f"import kpkg after torch: {found['import_ms']:.0f} ms")
     held = {

@@ -286,13 +286,7 @@ def find_gated(model: nn.Module, samples: Samples) -> list[tuple[str, _fused.Blo
     return found
 
 
-def gate_all(
-    injection: Injection,
-    sample: Any,
-    samples: Samples,
-    wanted: Callable[[str, str], bool],
-    tolerance: float | None,
-) -> None:
+def gate_all(injection: Injection, sample: Any, samples: Samples, wanted: Callable[[str, str], bool]) -> None:
     """Replaces each gated residual norm by one launch where that is right and not slower; adds rows."""
     found = [each for each in find_gated(injection.model, samples) if wanted(each[0], "residual_tanh_gated_rmsnorm")]
     if not found:
@@ -311,10 +305,10 @@ def gate_all(
         row = Row(name, "x + rms_norm(y) * tanh(gate)", "residual_tanh_gated_rmsnorm", "", is_fold=True)
         row.calls, row._ops = samples.count[name], (launch.op.name,)
         injection.rows.append(row)
-        _try(injection, row, block, launch, tolerance)
+        _try(injection, row, block, launch)
 
 
-def _try(injection: Injection, row: Row, block: _fused.Block, launch: GatedLaunch, tolerance: float | None) -> None:
+def _try(injection: Injection, row: Row, block: _fused.Block, launch: GatedLaunch) -> None:
     given = launch.given
     if given is None:
         row.status = "kept: not used by the sample"
@@ -329,5 +323,4 @@ def _try(injection: Injection, row: Row, block: _fused.Block, launch: GatedLaunc
         lambda: launch.apart(*given),
         lambda: launch.together(*given),
         block.replacement(launch),
-        tolerance,
     )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from kpkg import _adapted, _calls, _passes
 from kpkg._errors import KpkgWarning
 from kpkg._gated import gate_all
-from kpkg._injection import Injection, Row, agrees, exchange, reason_of, signature, use
+from kpkg._injection import Injection, Row, exchange, reason_of, signature, use
 from kpkg._merges import merge
 from kpkg._messages import closest, shown
 from kpkg._pooled import pool_all
@@ -94,7 +94,7 @@ def inject(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"inject takes a torch.nn.Module, not {shown(model)}")
-    injection = Injection(model, cuda_graphs)
+    injection = Injection(model, cuda_graphs, tolerance)
     model = injection.model
     included, excluded = _patterns(include), _patterns(exclude)
     _check_patterns(model, include=included, exclude=excluded)
@@ -116,19 +116,19 @@ def inject(
         injection.by_gpu_time = samples is not None and keeps_busy(injection, sample_input)
         done: set[str] = set()
         if samples is not None and not _passes.is_trained(model):  # where gradients are recorded, layers run one by one
-            done = merge(injection, dict(layers), samples, wanted, tolerance)
+            done = merge(injection, dict(layers), samples, wanted)
             if not injection.is_compiled:  # PyTorch fuses the norm into other kernels when it compiles
-                gate_all(injection, sample_input, samples, wanted, tolerance)
+                gate_all(injection, sample_input, samples, wanted)
         for name, layer in layers:
             if name in done:
                 continue
-            injection.rows.append(_replace_layer(injection, name, layer, samples, tolerance))
+            injection.rows.append(_replace_layer(injection, name, layer, samples))
         if done and not injection.is_compiled:
             assert samples is not None, "it was measured"
-            pool_all(injection, samples, wanted, tolerance)
+            pool_all(injection, samples, wanted)
         if samples is not None:
-            replace_calls(injection, samples, tolerance)
-            check_model(injection, sample_input, samples.output, tolerance)
+            replace_calls(injection, samples)
+            check_model(injection, sample_input, samples.output)
     if verbose:
         print(injection)
     return injection
@@ -156,9 +156,7 @@ def _check_patterns(model: nn.Module, **patterns: list[str]) -> None:
                 warnings.warn(text, KpkgWarning, stacklevel=3)
 
 
-def _replace_layer(
-    injection: Injection, name: str, layer: nn.Module, samples: Samples | None, tolerance: float | None
-) -> Row:
+def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: Samples | None) -> Row:
     kind = _adapted.counterpart(type(layer))  # type: ignore[arg-type]  # mypy takes no type for hashable
     assert kind is not None, "only candidates get here"
     row = Row(name, type(layer).__name__, kind.__name__, "", calls=samples.count.get(name, 1) if samples else 1)
@@ -185,7 +183,7 @@ def _replace_layer(
     elif name not in samples.inputs:
         row.status = "kept: not used by the sample"
         return row
-    elif not _is_better(injection, row, layer, made, *samples.inputs[name], tolerance):
+    elif not _is_better(injection, row, layer, made, *samples.inputs[name]):
         return row
     row.status = "replaced" if samples is not None else "replaced (not checked)"
     use(row, exchange(injection.model, layer, made))
@@ -193,13 +191,7 @@ def _replace_layer(
 
 
 def _is_better(
-    injection: Injection,
-    row: Row,
-    layer: nn.Module,
-    made: Layer,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tolerance: float | None,
+    injection: Injection, row: Row, layer: nn.Module, made: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> bool:
     """Returns whether the replacement is right and not slower on these inputs; fills in the row."""
     first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
@@ -223,7 +215,7 @@ def _is_better(
     except Exception as error:  # for example, an op without a gradient, for which no fallback is wanted
         row.status = reason_of(error)
         return False
-    if not agrees(row, found, _passes.repeatable(functions[0]), tolerance):
+    if not injection._agrees(row, found, _passes.repeatable(functions[0])):
         return False
     key = (type(layer), layer.extra_repr(), layer.training, *(signature(a) for a in (*args, *kwargs.values())))
     return injection._is_fast(row, key, *functions)

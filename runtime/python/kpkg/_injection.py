@@ -93,7 +93,7 @@ class Injection:
         graphs: Whether times are those of CUDA graphs.
     """
 
-    def __init__(self, model: nn.Module, graphs: bool = False) -> None:
+    def __init__(self, model: nn.Module, graphs: bool = False, tolerance: float | None = None) -> None:
         #: The callable: the model, or the module that torch.compile has made of it.
         self.called = model
         self.model: nn.Module = getattr(model, "_orig_mod", model)
@@ -109,6 +109,7 @@ class Injection:
         self.error: float | None = None
         self.original_us: float | None = None
         self.kpkg_us: float | None = None
+        self._tolerance = tolerance
         self._timed: dict[Any, tuple[float, float]] = {}
         self._loaded: set[str] = set()  # paths of packages
 
@@ -167,7 +168,6 @@ class Injection:
         original: Callable[[], Any],
         replacement: Callable[[], Any],
         places: Replacement,
-        tolerance: float | None,
         compiled: Callable[[], Any] | None = None,
     ) -> None:
         """Puts a replacement in the places where it is right and not slower; fills in the row.
@@ -175,12 +175,21 @@ class Injection:
         `compiled` takes as long as the original in compiled code, where PyTorch fuses steps behind a layer.
         """
         with torch.no_grad():
-            if not agrees(row, replacement(), original(), tolerance):
+            if not self._agrees(row, replacement(), original()):
                 return
             timed = compiled if self.is_compiled and compiled is not None else original
             if self._is_fast(row, key, timed, replacement):
                 row.status = "replaced"
                 use(row, places)
+
+    def _agrees(self, row: Row, found: Any, expected: Any) -> bool:
+        """Returns whether the replacement's output is right; fills in the row."""
+        has_convolutions = "conv" in row.layer.lower()
+        row.error, allowed = compare(found, expected, self._tolerance, has_convolutions=has_convolutions)
+        if row.error <= allowed:
+            return True
+        row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"
+        return False
 
     def _has_time(self, row: Row) -> bool:
         """Returns whether the times of a row are those of a replacement that is not slower; fills in the row."""
@@ -274,14 +283,6 @@ def reason_of(error: Exception) -> str:
         if isinstance(error, KernelError) and text
         else f"kept: it raises {type(error).__name__}: {text}"
     )
-
-
-def agrees(row: Row, found: Any, expected: Any, tolerance: float | None) -> bool:
-    row.error, allowed = compare(found, expected, tolerance, has_convolutions="conv" in row.layer.lower())
-    if row.error <= allowed:
-        return True
-    row.status = f"kept: its output differs by {row.error:.1e}, {allowed:.1e} is allowed"
-    return False
 
 
 def signature(value: Any) -> Any:

@@ -23,11 +23,7 @@ def _within(owner: str, name: str) -> str:
 
 
 def merge(
-    injection: Injection,
-    layers: dict[str, nn.Module],
-    samples: Samples,
-    wanted: Callable[[str, str], bool],
-    tolerance: float | None,
+    injection: Injection, layers: dict[str, nn.Module], samples: Samples, wanted: Callable[[str, str], bool]
 ) -> set[str]:
     """Replaces chains and pairs of layers where that is right and not slower.
 
@@ -35,10 +31,10 @@ def merge(
     """
     done: set[str] = set()
     for name, found in traced_chains(injection.model, samples, layers, wanted):
-        done.update(fuse_all(injection, name, found, samples, tolerance))
+        done.update(fuse_all(injection, name, found, samples))
     for pair in samples.pairs(layers):
         if pair[0] not in done:
-            row = fold(injection, pair, layers, samples, tolerance)
+            row = fold(injection, pair, layers, samples)
             injection.rows.append(row)
             done.update(pair if row.is_replaced else ())
     return done
@@ -64,9 +60,7 @@ def traced_chains(
     return found
 
 
-def fuse_all(
-    injection: Injection, name: str, traced: _chains.Traced, samples: Samples, tolerance: float | None
-) -> set[str]:
+def fuse_all(injection: Injection, name: str, traced: _chains.Traced, samples: Samples) -> set[str]:
     """Replaces each chain of a layer's forward by one launch where that is right and not slower.
 
     Adds rows. Returns names of layers that nothing else is to replace.
@@ -75,7 +69,7 @@ def fuse_all(
     done: set[str] = set()
     uses: dict[str, int] = {}
     for chain in traced.chains:
-        row = _fuse(injection, name, block, chain, samples, tolerance)
+        row = _fuse(injection, name, block, chain, samples)
         injection.rows.append(row)
         if row.is_replaced:
             done.update(_within(name, each) for each in (chain.convolution, chain.norm) if each is not None)
@@ -85,14 +79,7 @@ def fuse_all(
     return done | {layer for layer, count in uses.items() if samples.count.get(layer) == count}
 
 
-def _fuse(
-    injection: Injection,
-    name: str,
-    block: _fused.Block,
-    chain: _chains.Chain,
-    samples: Samples,
-    tolerance: float | None,
-) -> Row:
+def _fuse(injection: Injection, name: str, block: _fused.Block, chain: _chains.Chain, samples: Samples) -> Row:
     owner = block.traced.owner
     layers = [owner.get_submodule(each) for each in chain.layers]
     kinds = [type(layer).__name__ for layer in layers]
@@ -138,7 +125,7 @@ def _fuse(
     made = [each for each in (launch.convolution, launch.norm) if each is not None]
     parts = [exchange(injection.model, layer, each) for layer, each in zip(layers, made)]
     places = Replacement.of(*parts, block.replacement(launch))
-    injection._choose(row, key, original, lambda: launch.together(input, residual), places, tolerance, compiled)
+    injection._choose(row, key, original, lambda: launch.together(input, residual), places, compiled)
     return row
 
 
@@ -150,9 +137,7 @@ def _is_replaced(row: Row, layers: Iterable[nn.Module]) -> bool:
     return found
 
 
-def fold(
-    injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples, tolerance: float | None
-) -> Row:
+def fold(injection: Injection, pair: tuple[str, str], layers: dict[str, nn.Module], samples: Samples) -> Row:
     """Folds the batch norm of `pair` into its convolution where that is right and not slower; returns the row."""
     convolution, norm = (layers[name] for name in pair)
     row = Row(
@@ -183,7 +168,6 @@ def fold(
         lambda: type(norm).forward(norm, before()),
         lambda: first.forward(*args, **kwargs),
         Replacement.of(exchange(injection.model, convolution, first), exchange(injection.model, norm, second)),
-        tolerance,
         compiled=lambda: torch.relu(before()),
     )
     return row

@@ -154,9 +154,7 @@ def _found(model: nn.Module, samples: Samples) -> Iterator[tuple[str, _fused.Blo
                     yield name, block, PooledLaunch(owner, pool, *source)
 
 
-def pool_all(
-    injection: Injection, samples: Samples, wanted: Callable[[str, str], bool], tolerance: float | None
-) -> None:
+def pool_all(injection: Injection, samples: Samples, wanted: Callable[[str, str], bool]) -> None:
     """Makes launches compute the means of their results where nothing else reads the results.
 
     Only where that is right and not slower. Adds rows.
@@ -188,17 +186,10 @@ def pool_all(
             _ops=(launch._op.name,),
         )
         injection.rows.append(row)
-        _try(injection, row, block, pooled, samples.inputs[convolution][0][0], tolerance)
+        _try(injection, row, block, pooled, samples.inputs[convolution][0][0])
 
 
-def _try(
-    injection: Injection,
-    row: Row,
-    block: _fused.Block,
-    pooled: PooledLaunch,
-    input: Tensor,
-    tolerance: float | None,
-) -> None:
+def _try(injection: Injection, row: Row, block: _fused.Block, pooled: PooledLaunch, input: Tensor) -> None:
     launch = pooled.launch
     layer = pooled.owner.get_submodule(pooled.chain.layer)
     with torch.no_grad():
@@ -218,4 +209,4 @@ def _try(
 
     chain = launch.chain
     key = "means", chain.has_residual, chain.activation, launch.convolution.extra_repr(), signature(input)
-    injection._choose(row, key, apart, together, block.replacement(pooled), tolerance)
+    injection._choose(row, key, apart, together, block.replacement(pooled))

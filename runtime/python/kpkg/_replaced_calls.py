@@ -15,11 +15,11 @@ from kpkg import _passes
 from kpkg._call_forms import Call
 from kpkg._calls import Place
 from kpkg._default import ops
-from kpkg._injection import Injection, Replacement, Row, agrees, reason_of, use
+from kpkg._injection import Injection, Replacement, Row, reason_of, use
 from kpkg._samples import Calls, Samples
 
 
-def replace_calls(injection: Injection, samples: Samples, tolerance: float | None) -> None:
+def replace_calls(injection: Injection, samples: Samples) -> None:
     """Replaces calls where that is right and not slower; adds rows, in the order of the calls.
 
     Layers that were replaced as a whole, and calls that launches make instead, get no rows.
@@ -37,7 +37,7 @@ def replace_calls(injection: Injection, samples: Samples, tolerance: float | Non
             row.status = "kept: torch.compile fuses it with its neighbours"
         elif not place.is_free:
             row.status = "kept: its forward was replaced by something else"
-        elif _is_better(injection, row, calls, samples, checked, tolerance):
+        elif _is_better(injection, row, calls, samples, checked):
             row.status = "replaced"
             inner = [places[each] for each in calls.owner.modules() if each in places and each is not calls.owner]
             use(row, _within(place, calls.call, inner))
@@ -59,14 +59,7 @@ def _within(place: Place, call: Call, inner: list[Place]) -> Replacement:
     return Replacement.of(own, *(Replacement(each.hold, each.release) for each in inner))
 
 
-def _is_better(
-    injection: Injection,
-    row: Row,
-    calls: Calls,
-    samples: Samples,
-    checked: dict[Any, Row],
-    tolerance: float | None,
-) -> bool:
+def _is_better(injection: Injection, row: Row, calls: Calls, samples: Samples, checked: dict[Any, Row]) -> bool:
     """Returns whether the op is right for all calls and in all not slower; the row gets the times of all calls."""
     absent = [op for op in calls.call.ops if not ops[op].is_available]
     if absent:
@@ -75,7 +68,7 @@ def _is_better(
     total, mine, error = 0.0, 0.0, 0.0
     for key, count in calls.counts.items():
         if (key, calls.owner.training) not in checked:
-            checked[key, calls.owner.training] = _check(injection, row, calls, key, samples, tolerance)
+            checked[key, calls.owner.training] = _check(injection, row, calls, key, samples)
         one = checked[key, calls.owner.training]
         if one.status:
             row.status, row.error = one.status, one.error
@@ -86,7 +79,7 @@ def _is_better(
     return injection._has_time(row)
 
 
-def _check(injection: Injection, like: Row, calls: Calls, key: Any, samples: Samples, tolerance: float | None) -> Row:
+def _check(injection: Injection, like: Row, calls: Calls, key: Any, samples: Samples) -> Row:
     """Returns a row for one call: its error and times.
 
     Its status is the reason why the op may not replace the call, or empty.
@@ -109,7 +102,7 @@ def _check(injection: Injection, like: Row, calls: Calls, key: Any, samples: Sam
         row.status = "kept: no op computes this form of the call"
     elif sum(op.stats()["fallbacks"] for op in used) > fallbacks:
         row.status = "kept: no kernel for its dtype and device"
-    elif agrees(row, found, _passes.repeatable(original), tolerance):
+    elif injection._agrees(row, found, _passes.repeatable(original)):
         if injection.graphs:
             injection._prewarm(row._ops)
         row.original_us, row.kpkg_us = injection._times(key, original, replacement)

@@ -27,14 +27,14 @@ _DOUBTFUL = 1.1
 _TWO_MODELS = 0.15
 
 
-def check_model(injection: Injection, sample: Any, expected: Any, tolerance: float | None = None) -> None:
+def check_model(injection: Injection, sample: Any, expected: Any) -> None:
     """Compares the model's output, and keeps only kinds of replacements with which the whole model is not slower.
 
     A layer is timed alone, and a function without the cost of watching for its calls. In the model, either may cost
     more than it gains.
     """
     with torch.no_grad():
-        undo_what_breaks(injection, sample, expected, tolerance)
+        undo_what_breaks(injection, sample, expected)
         kinds: dict[str, list[Row]] = {}
         for row in injection.replaced:
             kinds.setdefault(row.layer, []).append(row)
@@ -76,13 +76,13 @@ def keeps_busy(injection: Injection, sample: Any) -> bool:
     return injection._iterations(run, None, seconds=0.2, rounds=3)[0] > _HIDDEN * host * 1e6
 
 
-def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
+def undo_what_breaks(injection: Injection, sample: Any, expected: Any) -> None:
     """Undoes replacements with which the model raises or gives another output.
 
     Each of them is right by itself. Other code may read an input that a layer overwrote, or a convolution's result
     before its norm. It may also need results in another memory format.
     """
-    trial = _Trial(injection, sample, expected, tolerance)
+    trial = _Trial(injection, sample, expected)
     culprits: dict[str, int] = {}
     reason = trial.problem()
     while reason is not None and injection.replaced:
@@ -100,8 +100,8 @@ def undo_what_breaks(injection: Injection, sample: Any, expected: Any, tolerance
 class _Trial:
     """Runs a model with the first of its replacements; outside of its functions, all are in."""
 
-    def __init__(self, injection: Injection, sample: Any, expected: Any, tolerance: float | None) -> None:
-        self.injection, self.sample, self.expected, self.tolerance = injection, sample, expected, tolerance or 0.0
+    def __init__(self, injection: Injection, sample: Any, expected: Any) -> None:
+        self.injection, self.sample, self.expected = injection, sample, expected
         self._rounding: float | None = None
 
     def problem(self) -> str | None:
@@ -115,7 +115,7 @@ class _Trial:
             text = str(error).strip().partition("\n")[0]
             return f"the model raises {type(error).__name__} with it: {text[:160]}"
         found_error, allowed = compare(found, self.expected, None)
-        if found_error <= max(allowed, self.tolerance):
+        if found_error <= max(allowed, injection._tolerance or 0.0):
             return None
         if found_error < _MOST and found_error <= self._allowed_by_rounding():
             return None

@@ -4,6 +4,7 @@
 #include "runtime/package/Choice.h"
 #include "runtime/package/CostModel.h"
 #include "runtime/package/Devices.h"
+#include "runtime/package/ReadTables.h"
 #include "test/runtime/package/SamplePackage.h"
 
 #include <gtest/gtest.h>
