@@ -1,6 +1,7 @@
 // Checks calls: built-in functions and methods, inline functions, other ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
+#include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
 
 #include <algorithm>
@@ -134,6 +135,11 @@ Operand Elaborator::checkMethod(CallSite &site) {
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
     return notSupported(site.nameRange, "`." + site.name + "`",
                         "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
+  std::string_view advice = site.base.type->isTile() ? adviceForForeignTileMethod(site.name) : "";
+  if (!advice.empty()) {
+    diags.report(diag::NotInLanguage, site.nameRange, "." + site.name, advice);
+    return error(site.range());
+  }
   std::vector<std::string> names;
   if (found != methods.end())
     for (const auto &[name, method] : found->second)

@@ -223,7 +223,9 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
   auto *index = expr.as<ast::IndexExpr>();
   auto *base = index ? index->base->as<ast::NameExpr>() : nullptr;
   if (!base) {
-    reportNotAType(diags, expr.range, "this");
+    auto *attribute = expr.as<ast::AttributeExpr>(); // such as Triton's tl.constexpr
+    auto *module = attribute ? attribute->base->as<ast::NameExpr>() : nullptr;
+    reportNotAType(diags, expr.range, module ? module->name + "." + attribute->attribute.text : "this");
     return wrong;
   }
   for (const ast::Argument &argument : index->arguments)

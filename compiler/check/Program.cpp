@@ -3,6 +3,7 @@
 #include "compiler/check/Program.h"
 #include "compiler/check/Checker.h"
 #include "compiler/check/Elaborator.h"
+#include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ static void reportUnknownDecorator(DiagnosticEngine &diags, const ast::Decorator
                                    const std::vector<std::string> &known) {
   DiagnosticBuilder report = diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
   report.note(diag::KnownDecorators, {});
-  std::string meant = nearestName(decorator.name, known);
+  std::string meant = isForeignKernelDecorator(decorator.name) ? "kernel" : nearestName(decorator.name, known);
   for (const std::string &one : known)
     if (meant.empty() && decorator.name.find(one) != std::string::npos)
       meant = one;
@@ -47,6 +48,8 @@ void Checker::declareFunction(FunctionEntity &function) {
       diags.report(diag::NotSupportedYet, decorator.range, "`@" + decorator.name + "`", found->second);
     else if (!known.count(decorator.name))
       reportUnknownDecorator(diags, decorator, {known.begin(), known.end()});
+    if (decorator.name == "kernel" && !decorator.arguments.empty())
+      diags.report(diag::TooManyArguments, decorator.arguments.front().range, "@kernel", 0);
     isKernel |= decorator.name == "kernel";
     if (decorator.name == "register.op" || decorator.name == "register.reference" ||
         decorator.name == "register.backward") {

@@ -5,33 +5,78 @@
 
 using namespace kpkg::compiler;
 
-std::string_view kpkg::compiler::adviceForForeignName(std::string_view name) {
-  constexpr std::string_view ofThreads =
-      "a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one";
-  constexpr std::string_view ofBlocks = "write `block_idx.x` for the block's number and `grid_dim.x` for their count";
-  constexpr std::string_view ofBarriers = "kernels work on whole tiles, which need no barrier";
-  constexpr std::string_view ofShared = "tiles are values; the compiler decides what of them lies in shared memory";
-  constexpr std::string_view ofTriton =
-      "functions such as `exp`, `dot` and `zeros[float32](16, 64)` have no prefix; `x.tile[16, 64](i, j).load()` reads";
-  constexpr std::string_view ofArrays = "write the function without a prefix: a kernel uses only what the language has";
-  constexpr std::string_view ofPieces = "a tile cannot be put together from others; store each one to its own place";
-  struct Group {
-    std::string_view advice;
-    std::initializer_list<std::string_view> names;
-  };
-  static const Group groups[] = {
-      {ofThreads,
-       {"thread_idx", "threadIdx", "block_dim", "blockDim", "lane_id", "warp_id", "cluster_idx", "warpSize", "warp"}},
-      {ofBlocks, {"blockIdx", "gridDim", "program_id", "num_programs"}},
-      {ofBarriers, {"__syncthreads", "__syncwarp", "syncwarp", "syncthreads", "mbarrier"}},
-      {ofShared, {"shared", "__shared__", "shared_memory", "smem"}},
-      {ofTriton, {"tl", "triton"}},
-      {ofArrays, {"np", "numpy", "torch", "math", "cuda", "gpu", "jnp"}},
-      {ofPieces, {"concat", "concatenate", "cat", "stack", "hstack", "vstack"}},
-  };
+namespace {
+
+struct Group {
+  std::string_view advice;
+  std::initializer_list<std::string_view> names;
+};
+
+const Group names[] = {
+    {"a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one",
+     {"thread_idx", "threadIdx", "block_dim", "blockDim", "lane_id", "warp_id", "cluster_idx", "warpSize", "warp"}},
+    {"write `block_idx.x` for the block's number and `grid_dim.x` for their count",
+     {"blockIdx", "gridDim", "program_id", "num_programs"}},
+    {"kernels work on whole tiles, which need no barrier",
+     {"__syncthreads", "__syncwarp", "syncwarp", "syncthreads", "mbarrier"}},
+    {"tiles are values; the compiler decides what of them lies in shared memory",
+     {"shared", "__shared__", "shared_memory", "smem"}},
+    {"functions such as `exp`, `dot` and `zeros[float32](16, 64)` have no prefix; `x.tile[16, 64](i, j).load()` reads",
+     {"tl", "triton"}},
+    {"write the function without a prefix: a kernel uses only what the language has",
+     {"np", "numpy", "torch", "math", "cuda", "gpu", "jnp"}},
+    {"a tile cannot be put together from others; store each one to its own place",
+     {"concat", "concatenate", "cat", "stack", "hstack", "vstack"}},
+    {"a tile is used as a whole; load each part from its own place", {"split", "chunk", "flip", "roll"}},
+    {"`iota[n]()` numbers the elements of a tile", {"arange", "range_tile"}},
+    {"write `select(condition, a, b)`", {"where"}},
+    {"write `a ** b`", {"pow", "powf"}},
+    {"write `max` and `min`, which take tiles", {"maximum", "minimum", "fmax", "fmin", "fmaxf", "fminf"}},
+    {"write `ceildiv(a, b)`", {"cdiv", "ceil_div", "div_ceil"}},
+    {"a kernel writes `zeros[T](shape)` or `full[T](value, shape)`; an op allocates by `empty_like`",
+     {"zeros_like", "ones_like", "full_like", "ones"}},
+    {"functions have no suffix for a type: write `sqrt`, `exp`, `log`, `tanh`, `abs`",
+     {"sqrtf", "rsqrtf", "expf", "logf", "tanhf", "sinf", "cosf", "fabs", "fabsf", "erff"}},
+    {"write `x.atomic_add(i, value)`, or `.atomic_max` and `.atomic_min`",
+     {"atomicAdd", "atomicMax", "atomicMin", "atomic_add", "atomic_max", "atomic_min"}},
+    {"reductions are methods of tiles, such as `t.sum(axis=0)`",
+     {"warp_reduce", "block_reduce", "warp_sum", "block_sum", "shuffle_down", "shuffle_xor", "__shfl_down_sync",
+      "__shfl_xor_sync", "__reduce_add_sync"}},
+    {"`x.tile[16, 64](i, j).load()` reads a tile and `.store(t)` writes one", {"load", "store"}},
+    {"there is no inline assembly", {"asm", "inline_asm", "inlined_assembly"}},
+    {"a kernel takes `x: Tensor[float32, 2]`, and `mut y: Tensor[float32, 2]` to write",
+     {"LayoutTensor", "UnsafePointer", "TileTensor"}},
+};
+
+const Group tileMethods[] = {
+    {"write `.cast[float32]()`, with the dtype that you want",
+     {"to", "astype", "type_as", "float", "half", "bfloat16"}},
+    {"write the function: `exp(t)`, `sqrt(t)`, `abs(t)`",
+     {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "abs", "floor", "ceil", "round"}},
+    {"divide `.sum(axis=...)` by the extent", {"mean"}},
+    {"write `.reshape(...)`", {"view", "flatten"}},
+    {"write `select(condition, a, b)`", {"where", "masked_fill"}},
+};
+
+template <size_t Count> std::string_view adviceFor(const Group (&groups)[Count], std::string_view name) {
   for (const Group &group : groups)
     for (std::string_view foreign : group.names)
       if (foreign == name)
         return group.advice;
   return "";
+}
+
+} // namespace
+
+std::string_view kpkg::compiler::adviceForForeignName(std::string_view name) { return adviceFor(names, name); }
+
+std::string_view kpkg::compiler::adviceForForeignTileMethod(std::string_view name) {
+  return adviceFor(tileMethods, name);
+}
+
+bool kpkg::compiler::isForeignKernelDecorator(std::string_view name) {
+  for (std::string_view foreign : {"triton.jit", "jit", "cuda.jit", "numba.cuda.jit", "compiler.register", "global"})
+    if (foreign == name)
+      return true;
+  return false;
 }
