@@ -106,7 +106,7 @@ Operand Elaborator::power(const Operand &base, const Operand &exponent, SourceRa
       return power(base, constant(Value(static_cast<int64_t>(value)), exponent.range), range);
   }
   bool isSmall = exponent.isConstantInt() && exponent.constant->asInt() >= -64 && exponent.constant->asInt() <= 64;
-  if (!isSmall && kind == BodyKind::Kernel && (isFloat(base.type->element) || isFloat(exponent.type->element))) {
+  if (!isSmall && (isFloat(base.type->element) || isFloat(exponent.type->element))) {
     Node *a = nullptr, *b = nullptr;
     return unify(base, exponent, "**", range, a, b) ? result(Kind::Pow, a->type, range, {a, b}) : error(range);
   }
