@@ -1,4 +1,4 @@
-"""Specs of cumsum and cumprod and their gradients.
+"""Specs of cumsum, cumprod and cummax and their gradients.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -68,6 +68,25 @@ def scan_samples(values: Callable[..., Tensor]) -> Callable[..., Iterator[Sample
     return samples
 
 
+def with_ties(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Numbers of which several along a dimension are the maximum, and among them both zeros."""
+    return normal(shape, torch.float64, generator, 3.0).round().to(dtype)
+
+
+def cummax_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    yield from scan_samples(with_ties)(dtype, generator)
+    for label, x in (
+        ("ascending", torch.arange(100.0)),
+        ("descending", -torch.arange(1100.0)),
+        ("minus infinity", torch.full((1100,), -math.inf)),
+    ):
+        yield Sample((x.to(dtype), 0), label=label)
+    x = with_ties((4, 2100), dtype, generator)
+    x[1, 700], x[2, 3], x[2, 1900] = math.nan, math.nan, math.nan
+    yield Sample((x, 1), label="NaN in long rows")
+    yield Sample((x.t().contiguous(), 0), label="NaN in long columns")
+
+
 def cumprod_gradient_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for label, x, dim in inputs(dtype, generator, near_one):
         yield Sample((normal(tuple(x.shape), dtype, generator), x, dim), label=label)
@@ -121,6 +140,15 @@ SPECS = [
         accumulation=2.0,
         benchmarks=benchmarks(1),
         eager=torch.cumprod,
+        rows=rows(1),
+    ),
+    OpSpec(
+        "kpkg::cummax",
+        torch.cummax,
+        cummax_samples,
+        accumulation=0.0,
+        benchmarks=benchmarks(1),
+        eager=torch.cummax,
         rows=rows(1),
     ),
     OpSpec(

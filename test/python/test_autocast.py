@@ -47,7 +47,10 @@ COUNTERPARTS = {
     "vector_add": (torch.add, (Of(8), par(8))),
     "swiglu": (lambda a, b: F.silu(a) * b, PAIR),
     "geglu": (lambda a, b: F.gelu(a) * b, PAIR),
-    **{name: (getattr(torch, name), (Of(4, 8), 1)) for name in "softmax log_softmax logsumexp cumsum cumprod".split()},
+    **{
+        name: (getattr(torch, name), (Of(4, 8), 1))
+        for name in "softmax log_softmax logsumexp cumsum cumprod cummax".split()
+    },
     **{name: (getattr(torch, name), (Of(4, 8), [1])) for name in "sum mean amax amin".split()},
     **{name: (lambda x, dim, f=getattr(torch, name): f(x, dim[0]), (Of(4, 8), [1])) for name in ("argmax", "argmin")},
     "prod": (lambda x, dim: torch.prod(x, dim[0]), (Of(4, 8), [1])),
@@ -130,7 +133,8 @@ def test_all_ops_that_pytorch_has_are_compared(ops):
     hidden = {op._native.reference for op in ops.values()} | {op.gradient for op in ops.values()}
     public = {op.__name__ for op in ops.values() if op.name not in hidden and not op.name.endswith("_backward")}
     assert COUNTERPARTS.keys() <= public
-    assert not [name for name in public - COUNTERPARTS.keys() if hasattr(torch, name) or hasattr(F, name)]
+    missing = [name for name in public - COUNTERPARTS.keys() if hasattr(torch, name) or hasattr(F, name)]
+    assert not missing, f"PyTorch has {missing}: add them to COUNTERPARTS, with arguments that both take"
 
 
 @pytest.mark.parametrize("mix", MIXES)

@@ -1,7 +1,7 @@
-"""Tests dispatch of reductions, softmax and pooling for GPUs, compiled for this CPU, on the samples of their specs.
+"""Tests dispatch of reductions, scans, softmax and pooling for GPUs, compiled for this CPU.
 
-It checks the launched kernels, their arguments and their results. test/device/row_cliffs.py tests the machine code,
-which needs a GPU.
+It runs the samples of their specs, and checks the launched kernels, their arguments and their results. The machine
+code needs a GPU: test/device/row_cliffs.py tests it.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -31,6 +31,12 @@ FAMILIES = {
         {"reduce_rows", "reduce_rows_wide", "split_rows", "join_rows", "reduce_short_columns", "reduce_columns",
          "split_columns", "join_columns", "arg_rows", "arg_long_rows", "split_arg_rows", "join_arg_rows",
          "arg_short_columns", "arg_columns", "split_arg_columns", "join_arg_columns"},
+    ),
+    "scan": (
+        ["reducing.k"],
+        ["cumsum", "cumprod", "cummax"],
+        {"scan_rows", "scan_columns", "total_rows", "total_columns",
+         "cummax_rows", "cummax_columns", "last_of_rows", "last_of_columns"},
     ),
     "cross_entropy": (
         ["rows.k"],
