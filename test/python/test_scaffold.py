@@ -47,6 +47,21 @@ def test_a_new_op_passes_its_tests(copy, packages):
     assert " passed" in text and "failed" not in text
 
 
+def test_a_new_op_of_a_family(copy):
+    """Only the names differ from those of an op that is a family."""
+    text = run(sys.executable, "tools/scaffold/new.py", "op", "square_of", "scan", cwd=copy)
+    made = copy / "kernels_src" / "scan"
+    assert all((made / f"square_of{end}").exists() for end in (".k", "_reference.k", "_spec.py"))
+    assert "test_autocast.py" in text and "-k square_of" in text
+    run(BUILD / "bin" / "kpkg", "check", made / "square_of.k", made / "square_of_reference.k")
+
+
+def test_a_new_op_of_an_unknown_family(copy):
+    command = [sys.executable, "tools/scaffold/new.py", "op", "square_of", "scans"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    assert done.returncode == 1 and "no family scans; it has " in done.stderr and " scan, " in done.stderr
+
+
 @pytest.mark.skipif(COMPILER is None, reason="compiling a pass needs clang++-22")
 @pytest.mark.parametrize("folder", ["dialect/tile/transforms", "dialect/kgpu/expand"])
 def test_a_new_pass_passes_its_test(copy, folder):

@@ -81,7 +81,11 @@ def test_every_op_has_a_spec(ops):
     # In-place ops return nothing to compare; separate files test them.
     writing = {name for name, op in ops.items() if any(a.mutates for a in op.arguments)}
     public = {name for name in ops.keys() - writing if not name.endswith(("_reference", "_autograd"))}
-    assert public == {spec.name for spec in load_specs()}
+    described = {spec.name for spec in load_specs()}
+    assert public == described, (
+        f"without a spec in kernels_src/*/*spec.py: {sorted(public - described)}; "
+        f"specs without an op: {sorted(described - public)}"
+    )
 
 
 def tensors(sample):

@@ -1,4 +1,4 @@
-"""Scaffolds the most frequent additions: `tools/dev new op NAME`, `tools/dev new pass FOLDER NAME`.
+"""Scaffolds the most frequent additions: `tools/dev new op NAME [FAMILY]`, `tools/dev new pass FOLDER NAME`.
 
 The files come from the templates in `op/` and `pass/`. The results build and pass their tests unchanged: an op that
 squares, a pass that drops additions of zero. `test/python/test_scaffold.py` runs both.
@@ -15,6 +15,19 @@ from pathlib import Path
 
 TEMPLATES = Path(__file__).resolve().parent
 ROOT = TEMPLATES.parents[1]
+
+
+#: What a scaffold cannot write.
+OP_IS_NEXT = """next:
+  replace the squares in all three files
+  name the op in kernels_src/README.md, in CHANGELOG.md, and, if PyTorch has it, in test/python/test_autocast.py
+  .venv/bin/python -m pytest -k NAME test/python/test_{specs,references,every_op,memory_order,autocast}.py
+  tools/dev shipped"""
+PASS_IS_NEXT = """next:
+  replace the pass's body, its header, its record in Passes.td and its test
+  put it into the pipelines that need it, in dialect/pipeline
+  tools/dev build kpkg-opt, then .venv/bin/lit -v build/test --filter TEST
+  tools/dev pages"""
 
 
 def filled(template: str, words: Mapping[str, str]) -> str:
@@ -43,17 +56,26 @@ def kebab(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
 
-def new_op(name: str) -> None:
+def new_op(name: str, family: str | None = None) -> None:
+    """Adds an op to a family, or as a family of its own."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         sys.exit(f"an op's name is lower case with underscores, got {name}")
-    folder = ROOT / "kernels_src" / name
-    sources = {f"{name}.k": "op/op.k", "reference.k": "op/reference.k", "spec.py": "op/spec.py"}
+    folder = ROOT / "kernels_src" / (family or name)
+    if family is not None and not (folder / "spec.py").exists():
+        known = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/spec.py"))
+        sys.exit(f"kernels_src has no family {family}; it has {', '.join(known)}")
+    prefix = "" if family is None else f"{name}_"
+    sources = {
+        f"{name}.k": "op/op.k",
+        f"{prefix}reference.k": "op/reference.k",
+        f"{prefix}spec.py": "op/spec.py",
+    }
     write({folder / file: filled(template, {"NAME": name}) for file, template in sources.items()})
-    print(f"next: replace the squares in all three, then `tools/dev test python`; list {name} in kernels_src/README.md")
+    print(OP_IS_NEXT.replace("NAME", name))
 
 
 def with_source(text: str, source: str) -> str | None:
-    """Adds `source` to the sources of the library in CMake text, in alphabetical order.
+    """Adds `source` to the sources of the library in CMake text: before the first one that follows it in the alphabet.
 
     None if there is no library of passes.
     """
@@ -61,8 +83,9 @@ def with_source(text: str, source: str) -> str | None:
     if library is None:
         return None
     separator = "\n  " if "\n" in library[1] else " "
-    sources = separator.join(sorted([*library[1].split(), source]))
-    return text[: library.start(1)] + sources + text[library.end(1) :]
+    sources = library[1].split()
+    sources.insert(next((i for i, other in enumerate(sources) if other > source), len(sources)), source)
+    return text[: library.start(1)] + separator.join(sources) + text[library.end(1) :]
 
 
 def new_pass(folder: str, name: str) -> None:
@@ -100,17 +123,19 @@ def new_pass(folder: str, name: str) -> None:
     end = records.rindex("\n#endif")
     extend(record, records[:end] + filled("pass/pass.td", words) + records[end:])
     extend(cmake, lists)
-    print("next: replace the pass's body, its header and its test, then `tools/dev test lit`")
+    print(PASS_IS_NEXT.replace("TEST", kebab(name)))
 
 
 def main() -> None:
     match sys.argv[1:]:
         case ["op", name]:
             new_op(name)
+        case ["op", name, family]:
+            new_op(name, family)
         case ["pass", folder, name]:
             new_pass(folder.rstrip("/"), name)
         case _:
-            sys.exit("usage: tools/dev new op NAME | tools/dev new pass FOLDER NAME")
+            sys.exit("usage: tools/dev new op NAME [FAMILY] | tools/dev new pass FOLDER NAME")
 
 
 if __name__ == "__main__":
