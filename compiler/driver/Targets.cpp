@@ -48,7 +48,7 @@ Expected<const lower::cpu::CpuTarget *> nativeCpu() {
   isa = "aarch64";
 #else
   if (has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
-    isa = features.lookup("avx512bf16") ? "x86-64-v4-bf16" : "x86-64-v4";
+    isa = !has({"avx512bf16"}) ? "x86-64-v4" : has({"amx-tile", "amx-bf16"}) ? "x86-64-v4-amx" : "x86-64-v4-bf16";
   else if (has({"avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"}))
     isa = "x86-64-v3";
 #endif

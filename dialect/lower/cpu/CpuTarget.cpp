@@ -15,6 +15,12 @@ llvm::ArrayRef<CpuTarget> CpuTarget::all() {
       {"x86-64-v3", linuxX86, "x86-64-v3", "", {32, 16, true}, 0},
       {"x86-64-v4", linuxX86, "x86-64-v4", "", {64, 32, true}, 512},
       {"x86-64-v4-bf16", linuxX86, "x86-64-v4", "+avx512bf16", {64, 32, true, /*multipliesPairs=*/true}, 512},
+      {"x86-64-v4-amx",
+       linuxX86,
+       "x86-64-v4",
+       "+avx512bf16,+amx-tile,+amx-bf16",
+       {64, 32, true, /*multipliesPairs=*/true, /*multipliesTiles=*/true},
+       512},
       {"aarch64", linuxArm, "generic", "+neon", {16, 32, false}, 0},
   };
   return targets;

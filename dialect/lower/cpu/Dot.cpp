@@ -12,19 +12,15 @@ namespace kpkg::lower::cpu {
 static constexpr int64_t columnPanelBytes = 16 << 10;
 /// Bytes of packed rows. They fit an L2 cache of 512 KiB together with the accumulator lines that pass through it.
 static constexpr int64_t packedRowsBytes = 256 << 10;
+/// As columnPanelBytes, on machines with tiles: their L1 caches have 48 KiB.
+static constexpr int64_t tileColumnPanelBytes = 32 << 10;
 /// Up to this many rows, copying an element of B costs more than it saves.
 static constexpr int64_t rowsInPlace = 16;
 
-DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
-  DotPlan plan;
-  plan.shape = shape;
-  plan.unit = unit;
-  int64_t bytes = shape.accType.getIntOrFloatBitWidth() / 8;
-  plan.lanes = unit.vectorBytes / bytes;
-  plan.kUnroll = std::min<int64_t>(plan.lanes, 8);
-  int64_t vectors = std::min<int64_t>(2, llvm::divideCeil(shape.n, plan.lanes));
-  plan.nr = vectors * plan.lanes;
-
+/// Sets the rows of the register tile of a machine with vectors of `vectors` registers a row.
+static void planRows(DotPlan &plan, int64_t vectors) {
+  const VectorUnit &unit = plan.unit;
+  const DotShape &shape = plan.shape;
   // Registers: mr * vectors accumulators, one step's vectors of B, and one element of A. Without broadcasts from
   // memory, A takes mr vectors. With 32 registers, LLVM's register allocator needs two spare ones to avoid spills.
   int64_t spare = unit.registerCount > 16 ? 2 : 0;
@@ -37,10 +33,34 @@ DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
   for (int64_t candidate = plan.mr - 1; candidate * 3 >= rows * 2; --candidate)
     if (int64_t padded = llvm::divideCeil(shape.m, candidate) * candidate; padded * 100 < best * 98)
       best = padded, plan.mr = candidate;
+}
 
-  int64_t depth = std::max<int64_t>(plan.kUnroll, columnPanelBytes / (plan.nr * bytes));
+DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
+  DotPlan plan;
+  plan.shape = shape;
+  plan.unit = unit;
+  int64_t bytes = shape.accType.getIntOrFloatBitWidth() / 8;
+  plan.lanes = unit.vectorBytes / bytes;
+  int64_t vectors = std::min<int64_t>(2, llvm::divideCeil(shape.n, plan.lanes));
+  plan.nr = vectors * plan.lanes;
+  if (plan.usesTiles()) {
+    // Up to four tiles of sums, two of rows and two of columns: all eight.
+    plan.kUnroll = plan.lanes;
+    plan.mr = std::min<int64_t>(2, llvm::divideCeil(shape.m, kTileRows)) * kTileRows;
+  } else {
+    plan.kUnroll = std::min<int64_t>(plan.lanes, 8);
+    planRows(plan, vectors);
+  }
+
+  int64_t panelBytes = plan.usesTiles() ? tileColumnPanelBytes : columnPanelBytes;
+  int64_t depth = std::max<int64_t>(plan.kUnroll, panelBytes / (plan.nr * bytes));
   int64_t steps = llvm::divideCeil(shape.k, plan.width()), depthBlocks = llvm::divideCeil(steps, depth);
   plan.kc = llvm::alignTo(llvm::divideCeil(steps, depthBlocks), plan.kUnroll);
+  if (plan.usesTiles()) {
+    plan.mc = plan.mr;
+    plan.nc = std::min<int64_t>(8, llvm::divideCeil(shape.n, plan.nr)) * plan.nr;
+    return plan;
+  }
   int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
   int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
   plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
@@ -53,13 +73,17 @@ namespace {
 
 /// Byte offsets of the parts of a dot's scratch memory.
 struct ScratchLayout {
-  int64_t rows = 0, columns, edge, end;
+  int64_t rows = 0, columns, edge, configuration = 0, end;
 
   explicit ScratchLayout(const DotPlan &plan) {
     int64_t bytes = plan.shape.accType.getIntOrFloatBitWidth() / 8;
     columns = llvm::alignTo(rows + plan.mc * plan.kc * bytes, 64);
     edge = llvm::alignTo(columns + plan.nc * plan.kc * bytes, 64);
     end = llvm::alignTo(edge + plan.mr * plan.nr * bytes, 64);
+    if (plan.usesTiles()) { // A single tile lies behind the register tile.
+      configuration = end + kTileBytes;
+      end = configuration + kTileConfigurationBytes;
+    }
   }
 };
 
@@ -120,12 +144,54 @@ static void multiplyPacked(DotCode &code, const BoundedOperand &a, const Bounded
   });
 }
 
+/// Multiplies through packed panels by the tiles of AMX. A panel of rows is packed just before it is multiplied, while
+/// it is in the L1 cache. The tiles are faster than copies to the L2 cache and back.
+static void multiplyByTiles(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
+                            int64_t accStride, Value scratch) {
+  const DotPlan &plan = code.plan;
+  ScratchLayout layout(plan);
+  Type type = plan.shape.accType, byte = code.b.getI8Type();
+  Value packedColumns = code.at(scratch, byte, layout.columns), edge = code.at(scratch, byte, layout.edge);
+  Value depth = code.quotient(
+      code.max(code.add(code.min(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
+
+  code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
+    Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
+    code.forEach(code.index(0), b.end[1], plan.nc, [&](Value column) {
+      Value columns = code.min(code.index(plan.nc), code.sub(b.end[1], column));
+      (b.lines ? packColumnLines : packColumns)(code, b, column, columns, k, kSteps, packedColumns);
+      code.forEach(code.index(0), a.end[0], plan.mr, [&](Value row) {
+        Value rows = code.min(code.index(plan.mr), code.sub(a.end[0], row));
+        (a.lines ? packRowLines : packRows)(code, a, row, rows, k, kSteps, scratch);
+        code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
+          Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
+          auto multiply = [&](int64_t vectors) {
+            multiplyTiles(code, scratch, columnPanel, vectors, kSteps, acc, accStride, row,
+                          code.add(column, panelColumn), edge);
+          };
+          int64_t all = plan.nr / plan.lanes;
+          if (all == 1)
+            return multiply(1);
+          Value isNarrow = code.atMost(columns, code.add(panelColumn, code.index(plan.lanes)));
+          code.ifElse(isNarrow, [&] { multiply(1); }, [&] { multiply(all); });
+        });
+      });
+    });
+  });
+}
+
 void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOperand &aOperand,
               const DotOperand &bOperand, Value acc, int64_t accStride, Value scratch) {
   DotCode code(builder, loc, plan);
   BoundedOperand a = bound(code, aOperand, {plan.shape.m, plan.shape.k}),
                  b = bound(code, bOperand, {plan.shape.k, plan.shape.n});
-  auto packed = [&] { multiplyPacked(code, a, b, acc, accStride, scratch); };
+  auto part = [&](int64_t offset) { return code.at(scratch, code.b.getI8Type(), offset); };
+  ScratchLayout layout(plan);
+  auto packed = [&] {
+    if (!plan.usesTiles())
+      return multiplyPacked(code, a, b, acc, accStride, scratch);
+    withTiles(code, part(layout.configuration), [&] { multiplyByTiles(code, a, b, acc, accStride, scratch); });
+  };
   if (a.lines || b.lines)
     return packed();
   // True for few rows, when both operands begin at index 0.
@@ -151,7 +217,21 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
   Value fits = code.both(isPlain, code.both(code.isOne(a.stride[1]), code.isOne(b.stride[0])));
   if (!code.hasMasks(a.elementType) || !code.hasMasks(b.elementType))
     fits = code.both(fits, isMultiple(depth, plan.lanes * plan.width()));
-  code.ifElse(fits, [&] { multiplyAlong(code, a, b, depth, acc, accStride); }, across);
+  auto along = [&] {
+    auto byVectors = [&] { multiplyAlong(code, a, b, depth, acc, accStride); };
+    if (!plan.usesTiles() || plan.nr != kTilesAlong * plan.lanes)
+      return byVectors();
+    Value areWhole =
+        code.both(isMultiple(depth, plan.kUnroll * plan.width()), isMultiple(b.end[1], kTilesAlong * kTileRows));
+    areWhole = code.both(areWhole, code.atMost(code.index(1), a.end[0]));
+    auto byTiles = [&] {
+      withTiles(code, part(layout.configuration), [&] {
+        multiplyTilesAlong(code, a, b, depth, acc, accStride, part(layout.columns), part(layout.edge));
+      });
+    };
+    code.ifElse(areWhole, byTiles, byVectors);
+  };
+  code.ifElse(fits, along, across);
 }
 
 } // namespace kpkg::lower::cpu

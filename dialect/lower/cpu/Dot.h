@@ -17,6 +17,7 @@ struct VectorUnit {
   bool broadcastFromMemory;     ///< x86 multiplies by a scalar broadcast from memory; Neon multiplies by a lane of a
                                 ///< register.
   bool multipliesPairs = false; ///< AVX512-BF16: one instruction adds the products of two bf16 pairs to an f32.
+  bool multipliesTiles = false; ///< AMX-BF16: one instruction adds the product of two matrices of bf16 to one of f32.
 };
 
 /// The table offset of a line that reads as zero.
@@ -59,6 +60,8 @@ struct DotPlan {
   int64_t kUnroll;                                      ///< The k steps per iteration of the microkernel's loop.
   int64_t mc, kc, nc;                                   ///< Rows, depth steps and columns of the packed blocks.
   int64_t width() const { return shape.pairs ? 2 : 1; } ///< Elements of the depth in a step.
+  /// Returns whether panels are multiplied by the tiles of AMX.
+  bool usesTiles() const { return shape.pairs && unit.multipliesTiles; }
   /// Returns the bytes that buildDot's `scratch` must have.
   int64_t scratchBytes() const;
 };

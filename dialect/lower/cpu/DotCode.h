@@ -108,6 +108,11 @@ void multiplyAcross(DotCode &code, const BoundedOperand &a, const BoundedOperand
 void multiplyAlong(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, mlir::Value depth, mlir::Value acc,
                    int64_t accStride);
 
+/// As multiplyAlong, with the tiles of AMX. The number of columns must be a multiple of kTilesAlong * kTileRows, and
+/// the depth a multiple of a tile's row. `scratch` holds a column panel, and `edge` a register tile and another tile.
+void multiplyTilesAlong(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, mlir::Value depth,
+                        mlir::Value acc, int64_t accStride, mlir::Value scratch, mlir::Value edge);
+
 /// Returns the mask of lanes below `count`.
 mlir::Value firstLanes(DotCode &code, mlir::Value count, int64_t lanes);
 /// Loads the `lanes` steps of the depth at `pointer` that `mask` selects, in the form that is multiplied. Others are
@@ -125,5 +130,19 @@ mlir::Value loadWidened(DotCode &code, mlir::Value pointer, mlir::Value stride, 
 /// register tile, and is used where the tile exceeds the accumulator.
 void multiplyPanels(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, int64_t vectors, mlir::Value kSteps,
                     mlir::Value acc, int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
+
+/// Rows of a tile of AMX, bytes of a row and of a tile, and bytes of the operand of LDTILECFG.
+inline constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes,
+                         kTileConfigurationBytes = 64;
+/// Tiles of columns that multiplyTilesAlong multiplies at a time.
+inline constexpr int64_t kTilesAlong = 2;
+
+/// As multiplyPanels, with the tiles of AMX.
+void multiplyTiles(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, int64_t vectors, mlir::Value kSteps,
+                   mlir::Value acc, int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
+
+/// Emits `body` between the instructions that configure the tiles of AMX and release them. `memory` has
+/// kTileConfigurationBytes.
+void withTiles(DotCode &code, mlir::Value memory, llvm::function_ref<void()> body);
 
 } // namespace kpkg::lower::cpu

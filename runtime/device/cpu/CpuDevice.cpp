@@ -51,11 +51,7 @@ class HostDevice : public device::Device {
 public:
   explicit HostDevice(device::Driver &driver) : Device(driver, 0) {}
 
-  std::optional<size_t> targetRank(std::string_view target) const override {
-    auto all = runnableTargets();
-    auto found = std::find(all.begin(), all.end(), target);
-    return found == all.end() ? std::nullopt : std::optional<size_t>(found - all.begin());
-  }
+  std::optional<size_t> targetRank(std::string_view target) const override { return cpu::targetRank(target); }
   std::span<const std::string_view> targets() const override { return runnableTargets(); }
   std::string runnableText() const override {
     std::string text;

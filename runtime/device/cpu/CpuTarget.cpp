@@ -7,31 +7,89 @@
 #include <sched.h>
 #include <thread>
 #include <vector>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace kpkg::cpu {
 
-static constexpr std::string_view allTargets[] = {"x86-64-v4-bf16", "x86-64-v4", "x86-64-v3", "aarch64"};
+static constexpr std::string_view tileTarget = "x86-64-v4-amx";
+static constexpr std::string_view allTargets[] = {tileTarget, "x86-64-v4-bf16", "x86-64-v4", "x86-64-v3", "aarch64"};
 
-static std::vector<std::string_view> detect() {
-  std::vector<std::string_view> found;
 #if defined(__x86_64__)
-  // The builtins check CPUID, and the register state that the operating system saves.
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
-    found.push_back("x86-64-v4-bf16");
-  if (__builtin_cpu_supports("x86-64-v4"))
-    found.push_back("x86-64-v4");
-  if (__builtin_cpu_supports("x86-64-v3"))
-    found.push_back("x86-64-v3");
-#elif defined(__aarch64__)
-  found.push_back("aarch64");
+
+/// Returns whether the CPU has AMX with products of bfloat16, and the operating system saves the state of the tiles.
+static bool hasTiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned savesState = 1u << 27;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & savesState))
+    return false;
+  constexpr unsigned bfloat16Products = 1u << 22, tiles = 1u << 24;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & bfloat16Products) || !(d & tiles))
+    return false;
+  constexpr unsigned tileStates = 3u << 17; // configuration and data
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & tileStates) == tileStates;
+}
+
+/// Asks Linux to let all threads of the process use tiles. Linux refuses if the alternate signal stack of a thread is
+/// too small for their 8 KiB.
+static bool requestTiles() {
+  constexpr int requestState = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM of asm/prctl.h, which old headers lack
+  return ::syscall(SYS_arch_prctl, requestState, tileData) == 0;
+}
+
+#else
+
+static bool requestTiles() { return false; }
+
 #endif
-  return found;
+
+/// Returns the targets that the CPU and its operating system support, best first.
+static std::span<const std::string_view> supportedTargets() {
+  static const std::vector<std::string_view> targets = [] {
+    std::vector<std::string_view> found;
+#if defined(__x86_64__)
+    // The builtins check CPUID, and the register state that the operating system saves.
+    __builtin_cpu_init();
+    bool hasVectors = __builtin_cpu_supports("x86-64-v4"), hasPairs = __builtin_cpu_supports("avx512bf16");
+    if (hasVectors && hasPairs && hasTiles())
+      found.push_back(tileTarget);
+    if (hasVectors && hasPairs)
+      found.push_back("x86-64-v4-bf16");
+    if (hasVectors)
+      found.push_back("x86-64-v4");
+    if (__builtin_cpu_supports("x86-64-v3"))
+      found.push_back("x86-64-v3");
+#elif defined(__aarch64__)
+    found.push_back("aarch64");
+#endif
+    return found;
+  }();
+  return targets;
+}
+
+/// Asks once.
+static bool mayUseTiles() {
+  static const bool areAllowed = requestTiles();
+  return areAllowed;
+}
+
+std::optional<size_t> targetRank(std::string_view target) {
+  auto supported = supportedTargets();
+  auto found = std::find(supported.begin(), supported.end(), target);
+  if (found == supported.end() || (target == tileTarget && !mayUseTiles()))
+    return std::nullopt;
+  return size_t(found - supported.begin());
 }
 
 std::span<const std::string_view> runnableTargets() {
-  static const std::vector<std::string_view> targets = detect();
-  return targets;
+  auto supported = supportedTargets();
+  bool isRefused = !supported.empty() && supported.front() == tileTarget && !mayUseTiles();
+  return isRefused ? supported.subspan(1) : supported;
 }
 
 bool isCpuTarget(std::string_view target) {

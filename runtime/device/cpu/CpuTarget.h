@@ -3,12 +3,19 @@
 #ifndef KPKG_DEVICE_CPU_CPUTARGET_H
 #define KPKG_DEVICE_CPU_CPUTARGET_H
 
+#include <optional>
 #include <span>
 #include <string_view>
 
 namespace kpkg::cpu {
 
-/// Returns the manifest's target names that this CPU and its operating system can run, best first.
+/// Returns the rank of a manifest's target name among those that this process can run, 0 for the best, or nothing.
+///
+/// Asks Linux for the tiles of AMX only when their target is named. Afterwards the process needs larger signal stacks.
+std::optional<size_t> targetRank(std::string_view target);
+
+/// Returns the target names that this process can run, best first. Asks Linux for the tiles of AMX where the CPU has
+/// them.
 std::span<const std::string_view> runnableTargets();
 
 /// Returns whether kpkg knows the host target, runnable here or not.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kpkg._op import Op
 
 _TILE_NAMES = ("BM", "BN", "BK")
-_TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-bf16|aarch64|sm_\d+[af]?|compute_\d+[af]?")
+_TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-(?:bf16|amx)|aarch64|sm_\d+[af]?|compute_\d+[af]?")
 
 
 class PrecisionConfig(enum.Enum):

@@ -1,4 +1,4 @@
-// Measures how fast a CPU multiplies pairs of bfloat16 numbers.
+// Measures how fast a CPU multiplies pairs of bfloat16 numbers, by vectors or by tiles of AMX.
 //
 // The .k language has this instruction only in matrix products, which also move operands. So the loop is written here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,6 +41,35 @@ template <int Chains> __attribute__((target("avx512f,avx512bf16"))) float multip
   return _mm512_reduce_add_ps(total);
 }
 
+/// Additions and multiplications of a product of tiles of 16 x 32 and 32 x 16 numbers.
+constexpr double OperationsPerTile = 16.0 * 16 * 32 * 2;
+constexpr int TileSums = 4;
+
+/// Computes `TileSums` independent sums of products of tiles.
+__attribute__((target("amx-tile,amx-bf16"))) float multiplyTiles(int64_t steps) {
+  struct alignas(64) {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } settings;
+  static_assert(sizeof settings == 64);
+  _tile_loadconfig(&settings);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t step = 0; step < steps; ++step) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return 0;
+}
+
 /// Returns the seconds that all threads take for `steps` each.
 double secondsOf(float (*loop)(int64_t), int64_t steps) {
   int threads = std::max(kpkg_cpu_threads(), 1);
@@ -62,25 +91,33 @@ double secondsOf(float (*loop)(int64_t), int64_t steps) {
   return seconds;
 }
 
+/// Returns the operations a second of all threads, for a loop of so many operations a step.
+double fastestRate(float (*loop)(int64_t), double operations) {
+  constexpr int64_t trial = 20000;
+  constexpr int repeats = 7;
+  auto steps = int64_t(double(trial) * std::clamp(10e-3 / secondsOf(loop, trial), 1.0, 1000.0));
+  double fastest = secondsOf(loop, steps);
+  for (int i = 1; i < repeats; ++i)
+    fastest = std::min(fastest, secondsOf(loop, steps));
+  return operations * double(steps) * kpkg_cpu_threads() / fastest;
+}
+
 } // namespace
 
 std::optional<Limit> measurePairProducts() {
   const char *target = kpkg_cpu_target(0);
-  if (!target || std::string_view(target) != "x86-64-v4-bf16")
+  std::string_view best = target ? target : "";
+  if (best == "x86-64-v4-amx")
+    return Limit{
+        fastestRate(multiplyTiles, OperationsPerTile * TileSums),
+        fmt::format("products of tiles of bfloat16 added to float32 in registers, by {} threads", kpkg_cpu_threads())};
+  if (best != "x86-64-v4-bf16")
     return std::nullopt;
-  constexpr std::pair<int, float (*)(int64_t)> loops[] = {
-      {8, multiplyPairs<8>}, {12, multiplyPairs<12>}, {16, multiplyPairs<16>}};
-  constexpr int64_t trial = 20000;
-  constexpr int repeats = 7;
-  double best = 0;
-  for (auto [chains, loop] : loops) {
-    auto steps = int64_t(double(trial) * std::clamp(10e-3 / secondsOf(loop, trial), 1.0, 1000.0));
-    double fastest = secondsOf(loop, steps);
-    for (int i = 1; i < repeats; ++i)
-      fastest = std::min(fastest, secondsOf(loop, steps));
-    best = std::max(best, OperationsPerInstruction * chains * double(steps) * kpkg_cpu_threads() / fastest);
-  }
-  return Limit{best, fmt::format("products of bfloat16 pairs added to float32 in registers (four operations for each "
+  double rate = 0;
+  for (auto [chains, loop] : std::initializer_list<std::pair<int, float (*)(int64_t)>>{
+           {8, multiplyPairs<8>}, {12, multiplyPairs<12>}, {16, multiplyPairs<16>}})
+    rate = std::max(rate, fastestRate(loop, OperationsPerInstruction * chains));
+  return Limit{rate, fmt::format("products of bfloat16 pairs added to float32 in registers (four operations for each "
                                  "sum) by {} threads, fastest of three loops",
                                  kpkg_cpu_threads())};
 }

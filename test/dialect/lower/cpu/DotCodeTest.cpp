@@ -95,6 +95,29 @@ TEST(DotMachineCode, PairsAreMultipliedWithoutSpills) {
   EXPECT_LE(loop.size(), 12u * 2 * 8 + 14 * 8 + 6);
 }
 
+TEST(DotMachineCode, TilesAreConfiguredOutsideOfLoopsAndNeverSpilled) {
+  CpuTarget target = llvm::cantFail(CpuTarget::find("x86-64-v4-amx"));
+  auto context = test::makeContext();
+  lower::cpu::DotPlan plan =
+      lower::cpu::planDot({256, 256, 256, Float32Type::get(context.get()), /*pairs=*/true}, target.unit);
+  OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, BFloat16Type::get(context.get()));
+  std::string assembly = test::assemblyFor(*module, target.triple, target.cpu, target.features);
+  std::vector<StringRef> loop = hottestBlock(assembly, "tdpbf16ps");
+  EXPECT_EQ(countOf(loop, "tdpbf16ps"), 4u);
+  EXPECT_EQ(countOf(loop, "tileloadd"), 4u);
+  EXPECT_EQ(countOf(loop, "tilestored") + countOf(loop, "ldtilecfg"), 0u);
+  EXPECT_LE(loop.size(), 4u + 4 + 12);
+  SmallVector<StringRef> lines;
+  StringRef(assembly).split(lines, '\n');
+  auto linesWith = [&](StringRef opcode, StringRef part) {
+    return llvm::count_if(lines, [&](StringRef line) { return line.contains(opcode) && line.contains(part); });
+  };
+  // Few rows in place and packed operands have a configuration each, before their loops.
+  EXPECT_LE(linesWith("ldtilecfg", ""), 3);
+  EXPECT_GE(linesWith("tilerelease", ""), 1);
+  EXPECT_EQ(linesWith("tile", "(%rsp"), 0) << "tiles saved on the stack";
+}
+
 TEST(DotMachineCode, NothingIsCalled) {
   for (const CpuTarget &target : CpuTarget::all()) {
     auto context = test::makeContext();

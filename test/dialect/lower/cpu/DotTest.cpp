@@ -1,10 +1,13 @@
 // Tests dots of every element type, layout and edge against a plain triple loop, and the microkernel's machine code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/dialect/lower/cpu/DotModule.h"
+#include "llvm/TargetParser/Host.h"
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace kpkg;
@@ -15,7 +18,14 @@ using lower::cpu::VectorUnit;
 
 namespace {
 
-constexpr VectorUnit avx2{32, 16, true}, avx512{64, 32, true};
+constexpr VectorUnit avx2{32, 16, true}, avx512{64, 32, true}, avx512Pairs{64, 32, true, true},
+    amx{64, 32, true, true, true};
+
+/// Returns whether this processor has AMX with products of bf16, and Linux lets this process use it.
+bool mayUseTiles() {
+  constexpr int requestState = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM
+  return llvm::sys::getHostCPUFeatures().lookup("amx-bf16") && ::syscall(SYS_arch_prctl, requestState, tileData) == 0;
+}
 
 enum class Element { F16, BF16, F32, F64 };
 
@@ -100,11 +110,11 @@ struct Aligned {
 
 class DotUnderTest {
 public:
-  /// `arePairs`: bf16 pairs, on a processor that multiplies them. `isWide`: on a processor with AVX-512.
-  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, bool arePairs = false, bool isWide = false)
+  /// Multiplies bf16 pairs on a `unit` that does.
+  DotUnderTest(int64_t m, int64_t n, int64_t k, Element element, const VectorUnit &unit = avx2)
       : element(element), context(test::makeContext()) {
     Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());
-    plan = planDot(DotShape{m, n, k, acc, arePairs}, arePairs || isWide ? avx512 : avx2);
+    plan = planDot(DotShape{m, n, k, acc, unit.multipliesPairs && element == Element::BF16}, unit);
     OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, typeOf(context.get(), element));
     jit = std::make_unique<test::HostJit>(*module);
     function = jit->find<test::DotFunction>("dot");
@@ -184,15 +194,33 @@ TEST(Dot, Float16) { DotUnderTest(19, 21, 23, Element::F16).checkLayouts(); }
 TEST(Dot, PairsOfBFloat16) {
   if (!__builtin_cpu_supports("avx512bf16"))
     GTEST_SKIP() << "no AVX512-BF16 here";
-  DotUnderTest(32, 48, 40, Element::BF16, true).checkLayouts();
-  DotUnderTest(37, 41, 43, Element::BF16, true).checkLayouts();
-  DotUnderTest(13, 33, 601, Element::BF16, true).checkLayouts();
+  DotUnderTest(32, 48, 40, Element::BF16, avx512Pairs).checkLayouts();
+  DotUnderTest(37, 41, 43, Element::BF16, avx512Pairs).checkLayouts();
+  DotUnderTest(13, 33, 601, Element::BF16, avx512Pairs).checkLayouts();
+}
+TEST(Dot, TilesOfBFloat16) {
+  if (!mayUseTiles())
+    GTEST_SKIP() << "no AMX-BF16 here";
+  DotUnderTest(32, 32, 32, Element::BF16, amx).checkLayouts();
+  DotUnderTest(64, 96, 64, Element::BF16, amx).checkLayouts();
+  DotUnderTest(37, 41, 43, Element::BF16, amx).checkLayouts();
+  DotUnderTest(50, 9, 70, Element::BF16, amx).checkLayouts();
+  DotUnderTest(100, 65, 601, Element::BF16, amx).checkLayouts();
+  DotUnderTest(300, 70, 1300, Element::BF16, amx).check({1300, 1}, {70, 1}, {0, 0}, {300, 1299}, {0, 0}, {1300, 70});
+}
+TEST(Dot, TilesOfFewRowsInPlace) {
+  if (!mayUseTiles())
+    GTEST_SKIP() << "no AMX-BF16 here";
+  DotUnderTest(16, 64, 96, Element::BF16, amx).checkLayouts();
+  DotUnderTest(5, 32, 64, Element::BF16, amx).checkLayouts();
+  DotUnderTest(8, 96, 1344, Element::BF16, amx).checkLayouts();
+  DotUnderTest(64, 64, 64, Element::BF16, amx).check({64, 1}, {1, 64}, {0, 0}, {7, 64}, {0, 0}, {64, 64});
 }
 TEST(Dot, PanelsOfWideVectorsThatStickOut) {
   if (!__builtin_cpu_supports("avx512bw"))
     GTEST_SKIP() << "no AVX-512 here";
   for (Element element : {Element::F32, Element::F64, Element::F16, Element::BF16})
-    DotUnderTest(37, 41, 43, element, false, true).checkLayouts();
+    DotUnderTest(37, 41, 43, element, avx512).checkLayouts();
 }
 TEST(Dot, BFloat16) { DotUnderTest(32, 48, 40, Element::BF16).checkLayouts(); }
 
@@ -211,17 +239,17 @@ template <typename Run> double fastest(int runs, Run run) {
 
 /// Measures a whole product by tiles, as a kernel computes it. Run by hand: --gtest_also_run_disabled_tests
 /// --gtest_filter=*Speed*
-void measure(Element element, int64_t size, int64_t bm, int64_t bn, int64_t bk, bool transposedB = false) {
+void measure(Element element, int64_t size, int64_t bm, int64_t bn, int64_t bk, bool transposedB = false,
+             const VectorUnit &unit = avx2) {
   auto context = test::makeContext();
   Type acc = element == Element::F64 ? Type(Float64Type::get(context.get())) : Float32Type::get(context.get());
-  DotPlan plan = planDot(DotShape{bm, bn, bk, acc}, avx2);
+  DotPlan plan = planDot(DotShape{bm, bn, bk, acc, unit.multipliesPairs && element == Element::BF16}, unit);
+  std::unique_ptr<test::HostJit> jit;
   double compile = fastest(1, [&] {
     OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, typeOf(context.get(), element));
-    test::objectFor(*module, "x86_64-linux-gnu", "x86-64-v3");
+    jit = std::make_unique<test::HostJit>(*module, unit.vectorBytes == 32 ? "x86-64-v3" : "");
   });
-  OwningOpRef<ModuleOp> module = test::makeDotModule(context.get(), plan, typeOf(context.get(), element));
-  test::HostJit jit(*module, "x86-64-v3");
-  auto *dot = jit.find<test::DotFunction>("dot");
+  auto *dot = jit->find<test::DotFunction>("dot");
   Aligned a(size * size * 8), b(size * size * 8), c(bm * bn * 8), scratch(plan.scratchBytes());
   std::memset(a.data, 0, size * size * 8);
   std::memset(b.data, 0, size * size * 8);
@@ -258,6 +286,13 @@ TEST(Dot, DISABLED_Speed) {
   measure(Element::F16, 1024, 256, 256, 256);
   measure(Element::F64, 1024, 256, 256, 256);
   measure(Element::F32, 2048, 256, 256, 256);
+  if (!mayUseTiles())
+    return;
+  for (bool transposedB : {false, true}) {
+    measure(Element::BF16, 512, 128, 128, 256, transposedB, amx);
+    measure(Element::BF16, 1024, 128, 128, 256, transposedB, amx);
+    measure(Element::BF16, 1024, 256, 256, 256, transposedB, amx);
+  }
 }
 
 } // namespace

@@ -130,13 +130,6 @@ TEST(Grid, WorksInAChildAfterFork) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(CpuTarget, KnowsThisMachine) {
-  EXPECT_GE(cpu::threadCount(), 1);
-  for (std::string_view target : cpu::runnableTargets())
-    EXPECT_TRUE(cpu::isCpuTarget(target));
-  EXPECT_FALSE(cpu::isCpuTarget("sm_90a"));
-}
-
 template <typename T> static void checkCopies() {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
