@@ -1,7 +1,7 @@
 // Declares the helpers that the parts of the dot builder share, and the interfaces of packing and the microkernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/lower/cpu/Dot.h"
+#include "dialect/lower/cpu/DotPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
