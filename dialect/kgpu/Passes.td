@@ -46,8 +46,8 @@ def KgpuRingLoads : KgpuPass<"kgpu-ring-loads"> {
   let description = [{
     Matches loads of read-only views in the kernel's outermost loops whose addresses depend on the loop's counter.
     Replaces them by `kgpu.fetch`, `stages` iterations ahead, and `kgpu.fetched`. Threads need no barrier, since each
-    reads only what it has fetched. Kernels whose launch has no `stages`, or for chips without cp.async, are not
-    changed. The pass needs layouts, because a thread fetches the elements that it holds.
+    reads only what it has fetched. The pass applies to kernels with `stages`. It needs layouts, because a thread
+    fetches the elements that it holds.
   }];
 }
 
@@ -143,8 +143,8 @@ def KgpuRescaleConditionally : KgpuPass<"kgpu-rescale-conditionally"> {
   let summary = "lets each warp skip multiplications of accumulators by 1";
   let description = [{
     Matches multiplications of accumulators by a published factor that the producer warpgroup computes by a `select`
-    with a branch of 1. They move into an scf.if that a warp enters only if one of its factors is not 1. Kernels without
-    `producers` are not changed. The pass runs after kgpu-pipeline-waits has placed the waits.
+    with a branch of 1. They move into an scf.if that a warp enters only if one of its factors is not 1. The pass
+    applies to kernels with `producers`, and runs after kgpu-pipeline-waits has placed the waits.
   }];
 }
 
@@ -199,8 +199,8 @@ def KgpuHoistLoads : KgpuPass<"kgpu-hoist-loads"> {
   let summary = "hoists loads of read-only views to the kernel's first load";
   let description = [{
     Moves loads of the kernel's outermost block up to its first load, with the address computations that they need.
-    Loads stay if their views are mutable, or if their addresses depend on tiles. Kernels whose launch has no
-    `early_loads` are not changed. The pass runs before reductions are expanded.
+    Loads stay if their views are mutable, or if their addresses depend on tiles. The pass applies to kernels with
+    `early_loads`, and runs before reductions are expanded.
   }];
 }
 
@@ -208,9 +208,9 @@ def KgpuPrefetchLoads : KgpuPass<"kgpu-prefetch-loads"> {
   let summary = "issues loads of a loop one iteration ahead";
   let description = [{
     Matches loads of read-only views whose addresses depend only on the loop's counter and values from outside. The loop
-    carries their values. Loops with matrix products are not changed, nor are kernels whose launch has no `prefetch`. In
-    kernels with rings, loads that suit a ring stay for kgpu-ring-loads. The pass runs before kgpu-assign-layouts,
-    because the carried tiles need layouts.
+    carries their values. Loops with matrix products are not changed. In kernels with rings, loads that suit a ring stay
+    for kgpu-ring-loads. The pass applies to kernels with `prefetch`. It runs before kgpu-assign-layouts, because the
+    carried tiles need layouts.
   }];
 }
 
@@ -302,8 +302,8 @@ def KgpuRingCopies : KgpuPass<"kgpu-ring-copies"> {
   let description = [{
     Matches loads and gathers of rows in a loop that are only stored to a buffer. Their addresses must depend only on
     the loop's counter and carried counters. Replaces them by asynchronous copies to a ring of `stages` slots, with
-    one barrier per iteration. Loads that cannot be copied asynchronously go through registers. Kernels with fewer than
-    two stages are not changed. The pass runs after kgpu-expand-mma, which creates the buffers.
+    one barrier per iteration. Loads that cannot be copied asynchronously go through registers. The pass applies to
+    kernels with two or more stages, and runs after kgpu-expand-mma, which creates the buffers.
   }];
 }
 

@@ -73,68 +73,82 @@ BitMatrix add(BitMatrix left, const BitMatrix &right) {
     left.setColumn(i, left.column(i) ^ right.column(i));
   return left;
 }
-} // namespace
+/// The place of the element of result slot R in thread t: operand slot slotOfSlot R + slotOfThread t, in lane
+/// laneOfSlot R + laneOfThread t.
+struct Sources {
+  BitMatrix slotOfSlot, slotOfThread, laneOfSlot, laneOfThread;
 
-std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, unsigned elementBytes) {
-  if (from.rank() != to.rank() || from.bits(Part::Lane) != to.bits(Part::Lane) ||
-      from.bits(Part::Warp) != to.bits(Part::Warp) || from.bits(Part::Block) != to.bits(Part::Block))
-    return std::nullopt;
-  WideLayout operand(from, commonAtom(from, to)), result(to, commonAtom(from, to));
+  unsigned laneBits() const { return laneOfThread.rows(); }
+  /// Returns the number of thread bits above the lane bits.
+  unsigned otherBits() const { return laneOfThread.columns() - laneBits(); }
+  unsigned operandBits() const { return slotOfSlot.rows(); }
+  unsigned resultBits() const { return slotOfSlot.columns(); }
+};
+
+/// Returns nothing if an element would leave its warp or block.
+std::optional<Sources> sourcesOf(const Layout &from, const WideLayout &operand, const WideLayout &result) {
   unsigned laneBits = from.bits(Part::Lane), operandBits = operand.slotBits(), resultBits = result.slotBits();
   unsigned threadBits = operand.matrix().columns() - operandBits, otherBits = threadBits - laneBits;
   BitMatrix moves = operand.inverse().compose(result.matrix());
-
-  // Elements must stay in their warp and block.
   unsigned fixed = from.freeBits(Part::Warp) | from.freeBits(Part::Block) << from.bits(Part::Warp);
   for (unsigned bit = 0; bit < otherBits; ++bit)
     if (!(fixed >> bit & 1) && moves.row(operandBits + laneBits + bit) != uint64_t(1) << (resultBits + laneBits + bit))
       return std::nullopt;
+  BitMatrix slots = moves.rowRange(0, operandBits), lanes = moves.rowRange(operandBits, laneBits);
+  return Sources{slots.columnRange(0, resultBits), slots.columnRange(resultBits, threadBits),
+                 lanes.columnRange(0, resultBits), lanes.columnRange(resultBits, threadBits)};
+}
 
-  BitMatrix slotOfSlot = moves.rowRange(0, operandBits).columnRange(0, resultBits);
-  BitMatrix slotOfThread = moves.rowRange(0, operandBits).columnRange(resultBits, threadBits);
-  BitMatrix laneOfSlot = moves.rowRange(operandBits, laneBits).columnRange(0, resultBits);
-  BitMatrix laneOfThread = moves.rowRange(operandBits, laneBits).columnRange(resultBits, threadBits);
+/// Gives a free lane or a result slot to each vector of lane bits that no sender distinguishes but receivers must.
+/// Changes `sources` to read from these lanes, and returns Q. Returns nothing if one round is not enough: the warp
+/// number selects among lanes, so fewer lanes hold a needed element than there are receivers.
+std::optional<BitMatrix> separateReceivers(Sources &sources, unsigned freeLanes) {
+  unsigned laneBits = sources.laneBits(), resultBits = sources.resultBits();
+  BitMatrix laneOfLane = sources.laneOfThread.columnRange(0, laneBits);
+  llvm::SmallVector<uint64_t, 8> needy = forgotten(laneOfLane, sources.slotOfThread.columnRange(0, laneBits));
+  llvm::SmallVector<uint64_t, 8> arguments(needy.begin(), needy.end());
+  arguments.append(complete(needy, laneBits));
+  llvm::SmallVector<uint64_t, 8> slotImages(laneBits, 0), laneImages(laneBits, 0);
+  BitSpan reached;
+  for (unsigned i = 0; i < laneBits; ++i)
+    reached.add(laneOfLane.column(i));
+  for (unsigned i = 0; i < needy.size(); ++i) {
+    bool found = false;
+    for (unsigned bit = 0; bit < laneBits && !found; ++bit)
+      if ((freeLanes >> bit & 1) && (found = reached.add(uint64_t(1) << bit)))
+        laneImages[i] = uint64_t(1) << bit;
+    for (unsigned slot = 0; slot < resultBits && !found; ++slot)
+      if ((found = reached.add(sources.laneOfSlot.column(slot))))
+        slotImages[i] = uint64_t(1) << slot;
+    if (!found)
+      return std::nullopt;
+  }
+  BitMatrix spread = mapping(resultBits, laneBits, arguments, slotImages);
+  laneOfLane =
+      add(add(laneOfLane, mapping(laneBits, laneBits, arguments, laneImages)), sources.laneOfSlot.compose(spread));
+  sources.laneOfThread = laneOfLane.beside(sources.laneOfThread.columnRange(laneBits, sources.otherBits()));
+  return spread;
+}
 
-  // Free lanes of the operand: prefer the replica in the receiver's own lane.
-  unsigned freeLanes = from.freeBits(Part::Lane);
-  BitMatrix own = laneOfThread;
+/// Chooses the replica that each lane reads, and returns Q. Prefers the replica in the receiver's own lane, with Q = 0.
+std::optional<BitMatrix> chooseSenders(Sources &sources, unsigned freeLanes) {
+  unsigned laneBits = sources.laneBits();
+  BitMatrix own = sources.laneOfThread;
   for (unsigned bit = 0; bit < laneBits; ++bit)
     if (freeLanes >> bit & 1)
       own.setColumn(bit, own.column(bit) | uint64_t(1) << bit);
-  BitMatrix slotOfLane = slotOfThread.columnRange(0, laneBits);
-  BitMatrix spread(resultBits, laneBits); // Q
-  if (forgotten(own.columnRange(0, laneBits), slotOfLane).empty()) {
-    laneOfThread = own;
-  } else {
-    BitMatrix laneOfLane = laneOfThread.columnRange(0, laneBits);
-    llvm::SmallVector<uint64_t, 8> needy = forgotten(laneOfLane, slotOfLane);
-    llvm::SmallVector<uint64_t, 8> arguments(needy.begin(), needy.end());
-    arguments.append(complete(needy, laneBits));
-    llvm::SmallVector<uint64_t, 8> slotImages(laneBits, 0), laneImages(laneBits, 0);
-    BitSpan reached;
-    for (unsigned i = 0; i < laneBits; ++i)
-      reached.add(laneOfLane.column(i));
-    for (unsigned i = 0; i < needy.size(); ++i) {
-      bool found = false;
-      for (unsigned bit = 0; bit < laneBits && !found; ++bit)
-        if ((freeLanes >> bit & 1) && (found = reached.add(uint64_t(1) << bit)))
-          laneImages[i] = uint64_t(1) << bit;
-      for (unsigned slot = 0; slot < resultBits && !found; ++slot)
-        if ((found = reached.add(laneOfSlot.column(slot))))
-          slotImages[i] = uint64_t(1) << slot;
-      // The warp number selects among lanes, so fewer lanes hold a needed element than there are receivers. One round
-      // is not enough.
-      if (!found)
-        return std::nullopt;
-    }
-    spread = mapping(resultBits, laneBits, arguments, slotImages);
-    laneOfLane = add(add(laneOfLane, mapping(laneBits, laneBits, arguments, laneImages)), laneOfSlot.compose(spread));
-    laneOfThread = laneOfLane.beside(laneOfThread.columnRange(laneBits, otherBits));
-  }
+  if (!forgotten(own.columnRange(0, laneBits), sources.slotOfThread.columnRange(0, laneBits)).empty())
+    return separateReceivers(sources, freeLanes);
+  sources.laneOfThread = own;
+  return BitMatrix(sources.resultBits(), laneBits);
+}
 
-  // The slot that a sender offers, as a function of its lane: zero for lanes that no receiver reads from.
-  BitMatrix laneOfLane = laneOfThread.columnRange(0, laneBits);
-  BitMatrix wanted = add(slotOfLane, slotOfSlot.compose(spread));
+/// Returns the slot that a sender offers as a function of its thread bits, F beside G. It is zero for lanes that no
+/// receiver reads from.
+BitMatrix offeredSlots(const Sources &sources, const BitMatrix &spread) {
+  unsigned laneBits = sources.laneBits(), otherBits = sources.otherBits();
+  BitMatrix laneOfLane = sources.laneOfThread.columnRange(0, laneBits);
+  BitMatrix wanted = add(sources.slotOfThread.columnRange(0, laneBits), sources.slotOfSlot.compose(spread));
   llvm::SmallVector<uint64_t, 8> senders, offers;
   BitSpan asked;
   for (unsigned i = 0; i < laneBits; ++i)
@@ -144,37 +158,35 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
     }
   senders.append(complete(senders, laneBits));
   offers.resize(laneBits, 0);
-  BitMatrix offer = mapping(operandBits, laneBits, senders, offers);
-  BitMatrix offerOfOthers =
-      add(slotOfThread.columnRange(laneBits, otherBits), offer.compose(laneOfThread.columnRange(laneBits, otherBits)));
+  BitMatrix offer = mapping(sources.operandBits(), laneBits, senders, offers);
+  return offer.beside(add(sources.slotOfThread.columnRange(laneBits, otherBits),
+                          offer.compose(sources.laneOfThread.columnRange(laneBits, otherBits))));
+}
 
-  ShufflePlan plan;
-  plan.laneBits = laneBits;
-  plan.threadBits = threadBits;
-  plan.operandSlots = operand.slots();
-  plan.resultSlots = result.slots();
-  plan.resultRegisters = to.registers();
-  plan.laneMap = laneOfThread;
-  plan.butterfly = laneOfThread == BitMatrix::identity(laneBits).beside(BitMatrix(laneBits, otherBits));
-  plan.before = exchangesOf(offer.beside(offerOfOthers));
-  plan.after = exchangesOf(spread);
+/// Collects the moves of slots into rounds of one shuffle each.
+llvm::SmallVector<ShufflePlan::Round> roundsOf(const Sources &sources, const BitMatrix &offer, unsigned resultSlots,
+                                               unsigned elementBytes) {
+  llvm::SmallVector<ShufflePlan::Round> rounds;
   std::map<unsigned, ShufflePlan::Round> open;
   unsigned movesInRound = elementBytes >= 4 ? 1 : 4 / elementBytes;
-  for (unsigned slot = 0; slot < plan.resultSlots; ++slot) {
-    unsigned laneXor = laneOfSlot.apply(slot);
-    unsigned source = slotOfSlot.apply(slot) ^ offer.apply(laneXor);
+  for (unsigned slot = 0; slot < resultSlots; ++slot) {
+    unsigned laneXor = sources.laneOfSlot.apply(slot);
+    unsigned source = sources.slotOfSlot.apply(slot) ^ offer.apply(laneXor);
     ShufflePlan::Round &round = open.try_emplace(laneXor, ShufflePlan::Round{laneXor, {}}).first->second;
     round.moves.push_back({source, slot});
     if (round.moves.size() == movesInRound) {
-      plan.rounds.push_back(std::move(round));
+      rounds.push_back(std::move(round));
       open.erase(laneXor);
     }
   }
   for (auto &[laneXor, round] : open)
-    plan.rounds.push_back(std::move(round));
+    rounds.push_back(std::move(round));
+  return rounds;
+}
 
-  // One group for each repeat that both layouts have.
-  llvm::SmallVector<int64_t, 4> repeat(from.rank(), 0), ends;
+/// Adds one group of registers for each repeat that both layouts have.
+void addGroups(ShufflePlan &plan, const WideLayout &operand, const WideLayout &result) {
+  llvm::SmallVector<int64_t, 4> repeat(operand.repeats().size(), 0), ends;
   for (auto [a, b] : llvm::zip_equal(operand.repeats(), result.repeats()))
     ends.push_back(std::min(a, b));
   for (bool more = true; more;) {
@@ -187,6 +199,35 @@ std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, un
     for (unsigned dim = repeat.size(); dim-- > 0 && !more;)
       more = ++repeat[dim] < ends[dim] || (repeat[dim] = 0);
   }
+}
+} // namespace
+
+std::optional<ShufflePlan> planShuffles(const Layout &from, const Layout &to, unsigned elementBytes) {
+  if (from.rank() != to.rank() || from.bits(Part::Lane) != to.bits(Part::Lane) ||
+      from.bits(Part::Warp) != to.bits(Part::Warp) || from.bits(Part::Block) != to.bits(Part::Block))
+    return std::nullopt;
+  WideLayout operand(from, commonAtom(from, to)), result(to, commonAtom(from, to));
+  std::optional<Sources> sources = sourcesOf(from, operand, result);
+  if (!sources)
+    return std::nullopt;
+  std::optional<BitMatrix> spread = chooseSenders(*sources, from.freeBits(Part::Lane));
+  if (!spread)
+    return std::nullopt;
+  BitMatrix offer = offeredSlots(*sources, *spread);
+
+  ShufflePlan plan;
+  plan.laneBits = sources->laneBits();
+  plan.threadBits = offer.columns();
+  plan.operandSlots = operand.slots();
+  plan.resultSlots = result.slots();
+  plan.resultRegisters = to.registers();
+  plan.laneMap = sources->laneOfThread;
+  plan.butterfly =
+      plan.laneMap == BitMatrix::identity(plan.laneBits).beside(BitMatrix(plan.laneBits, sources->otherBits()));
+  plan.before = exchangesOf(offer);
+  plan.after = exchangesOf(*spread);
+  plan.rounds = roundsOf(*sources, offer.columnRange(0, plan.laneBits), plan.resultSlots, elementBytes);
+  addGroups(plan, operand, result);
   return plan;
 }
 } // namespace kpkg::layout

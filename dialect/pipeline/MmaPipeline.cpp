@@ -13,10 +13,12 @@ void addMmaPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch) {
   passes.addPass(kgpu::createKgpuScheduleTiles());   // leaves only scf loops for later passes
   if (launch.stages >= 2)
     passes.addPass(kgpu::createKgpuMergeLoops()); // so that one ring serves the merged loop
-  passes.addPass(kgpu::createKgpuHoistLoads());   // before reductions are expanded to code that loads cannot pass
+  if (launch.earlyLoads)
+    passes.addPass(kgpu::createKgpuHoistLoads()); // before reductions are expanded to code that loads cannot pass
   if (launch.persistent)
     passes.addPass(kgpu::createKgpuMakePersistent()); // after loads that all blocks repeat are hoisted to the beginning
-  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
+  if (launch.prefetch)
+    passes.addPass(kgpu::createKgpuPrefetchLoads()); // creates carried tiles, which need layouts
 
   // Laid out: every tile has a layout.
   addLayouts(passes);
@@ -29,9 +31,11 @@ void addMmaPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch) {
   passes.addPass(kgpu::createKgpuExpandMma());      // creates buffers
 
   // Pipelined: copies of later iterations are in flight, and fragments of the next step are loaded early.
-  passes.addPass(kgpu::createKgpuRingCopies());       // turns buffers in loops into rings
-  passes.addPass(kgpu::createKgpuPreloadFragments()); // needs waits and barriers of the rings
-  passes.addPass(kgpu::createKgpuExpandDots());       // creates buffers that stay within an iteration
+  if (launch.stages >= 2) {
+    passes.addPass(kgpu::createKgpuRingCopies());       // turns buffers in loops into rings
+    passes.addPass(kgpu::createKgpuPreloadFragments()); // needs waits and barriers of the rings
+  }
+  passes.addPass(kgpu::createKgpuExpandDots()); // creates buffers that stay within an iteration
 
   passes.addPass(kgpu::createKgpuMergeReductions()); // before expansion, so that merged reductions share an exchange
   passes.addPass(kgpu::createKgpuGroupReductions()); // before expansion, so that adjacent reductions share a barrier

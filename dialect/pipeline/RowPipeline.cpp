@@ -10,16 +10,19 @@ void addRowPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch) {
   // Launched: loops over tiles become scf loops, and loads move to the place where they are issued.
   passes.addPass(tile::createTileExpandAddStores()); // creates index tiles, which need layouts
   passes.addPass(kgpu::createKgpuScheduleTiles());   // leaves only scf loops for later passes
-  passes.addPass(kgpu::createKgpuHoistLoads());      // before reductions are expanded to code that loads cannot pass
+  if (launch.earlyLoads)
+    passes.addPass(kgpu::createKgpuHoistLoads()); // before reductions are expanded to code that loads cannot pass
   if (launch.persistent)
     passes.addPass(kgpu::createKgpuMakePersistent()); // after loads that all blocks repeat are hoisted to the beginning
-  passes.addPass(kgpu::createKgpuPrefetchLoads());    // creates carried tiles, which need layouts
+  if (launch.prefetch)
+    passes.addPass(kgpu::createKgpuPrefetchLoads()); // creates carried tiles, which need layouts
 
   // Laid out: every tile has a layout.
   addLayouts(passes);
 
   // Pipelined: loads of later iterations are in flight.
-  passes.addPass(kgpu::createKgpuRingLoads()); // each thread fetches the elements of its layout
+  if (launch.stages != 0)
+    passes.addPass(kgpu::createKgpuRingLoads()); // each thread fetches the elements of its layout
 
   // Expanded: no op needs more than one warp but through shared memory.
   passes.addPass(kgpu::createKgpuExpandScans());        // creates buffers

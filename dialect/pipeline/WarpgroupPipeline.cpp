@@ -25,10 +25,11 @@ void addWarpgroupPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch)
   // Roles: producer and consumers have regions of their own, connected by ring buffers.
   passes.addPass(kgpu::createKgpuSpecialiseWarps()); // needs the layouts of accumulators, and each tile.dot
   if (launch.cluster > 1)
-    passes.addPass(kgpu::createKgpuMulticast());          // needs the copies, while they are whole
-  passes.addPass(kgpu::createKgpuPipelineWaits());        // before ops behind the waits are expanded
-  passes.addPass(kgpu::createKgpuPingPong());             // needs final waits, which determine the overlap
-  passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
+    passes.addPass(kgpu::createKgpuMulticast());   // needs the copies, while they are whole
+  passes.addPass(kgpu::createKgpuPipelineWaits()); // before ops behind the waits are expanded
+  passes.addPass(kgpu::createKgpuPingPong());      // needs final waits, which determine the overlap
+  if (launch.producers != 0)
+    passes.addPass(kgpu::createKgpuRescaleConditionally()); // after passes that match scalings of accumulators
   if (launch.dynamic)
     passes.addPass(kgpu::createKgpuDynamicTiles()); // replaces loops with known steps, which passes above match
   passes.addPass(kgpu::createKgpuVerifySchedule()); // finds races and deadlocks, which tests rarely show

@@ -4,11 +4,12 @@
 // Before: %v = tile.load %x...   %s = tile.reduce sum %v...   %w = tile.load %weight...
 // After:  %v = tile.load %x...   %w = tile.load %weight...    %s = tile.reduce sum %v...
 //
-// On entry: any kernel; without `early_loads` in its launch it is not changed.
+// On entry: a kernel whose launch has `early_loads`.
 // On exit: loads of read-only views are together, if their addresses allow it. They occupy registers while threads
 // wait. Candidates.cpp decides whether there are enough registers.
 #include "dialect/kgpu/launch/HoistLoads.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -70,20 +71,11 @@ bool hoistLoads(tile::KernelOp kernel, LoadReport report) {
 }
 
 namespace {
-constexpr Optimisation kEarly{"kgpu-hoist-loads", "load before the kernel waits"};
-
 struct KgpuHoistLoads final : impl::KgpuHoistLoadsBase<KgpuHoistLoads> {
-  using KgpuHoistLoadsBase::KgpuHoistLoadsBase;
   void runOnOperation() override {
-    tile::KernelOp kernel = getOperation();
-    if (getLaunch(kernel).earlyLoads) {
-      hoistLoads(kernel, [](tile::LoadOp load, const WhyNot &why) {
-        remarkOn(load, kEarly, why, "it is issued together with the first load");
-      });
-    } else if (getContext().getRemarkEngine()) {
-      if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); hoistLoads(*copy))
-        remarkRefused(kernel, kEarly, "this launch leaves no registers for loads that are issued early");
-    }
+    hoistLoads(getOperation(), [](tile::LoadOp load, const WhyNot &why) {
+      remarkOn(load, kEarlyLoads, why, "it is issued together with the first load");
+    });
   }
 };
 } // namespace

@@ -4,9 +4,11 @@
 #include "dialect/kgpu/analysis/DotLayout.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/analysis/Work.h"
+#include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/launch/Hints.h"
+#include "dialect/kgpu/launch/PrefetchLoads.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
 
 namespace kpkg::kgpu {
@@ -70,6 +72,41 @@ void remarkOnHints(tile::KernelOp kernel, const Launch &launch, const TargetMode
     remarkApplied(kernel, kProducer, "it publishes them to the warpgroups that multiply");
 }
 
+/// Emits remarks on loads that could be issued earlier, but for which the launch leaves no registers.
+void remarkOnRegisters(tile::KernelOp kernel, const Launch &launch) {
+  auto wouldChange = [&](llvm::function_ref<bool(tile::KernelOp)> moveLoads) {
+    mlir::OwningOpRef<tile::KernelOp> copy = kernel.clone();
+    return moveLoads(*copy);
+  };
+  if (!launch.earlyLoads && wouldChange([](tile::KernelOp copy) { return hoistLoads(copy); }))
+    remarkRefused(kernel, kEarlyLoads, "this launch leaves no registers for loads that are issued early");
+  if (!launch.prefetch && wouldChange([&](tile::KernelOp copy) { return prefetchLoads(copy, launch.stages != 0); }))
+    remarkRefused(kernel, kPrefetch, "this launch leaves no registers for loads in flight");
+}
+
+/// Emits remarks on loops whose data no ring brings ahead.
+void remarkOnStages(tile::KernelOp kernel, const Launch &launch, const TargetModel &target) {
+  auto hasLoads = [](mlir::Block &block) { return !block.getOps<tile::LoadOp>().empty(); };
+  auto refuseLoads = [](mlir::Operation *op) {
+    remarkRefused(op, kRingLoads,
+                  "this launch has no stages; `@schedule(stages=)` beside `warps`, `occupancy` or `cluster` asks for "
+                  "them");
+  };
+  mlir::Block &body = kernel.getBody().front();
+  if (launch.stages == 0 && !containsOp<tile::DotOp>(kernel)) {
+    if (launch.persistent && hasLoads(body)) // The kernel becomes a loop over blocks.
+      refuseLoads(kernel);
+    for (auto loop : body.getOps<mlir::scf::ForOp>())
+      if (!launch.persistent && hasLoads(*loop.getBody()))
+        refuseLoads(loop);
+  }
+  for (auto loop : opsIn<mlir::scf::ForOp>(kernel))
+    if (launch.stages < 2 &&
+        llvm::any_of(
+            loop.getBody()->getOps<tile::DotOp>(), [&](tile::DotOp dot) { return !whyNotMmaSync(dot, target); }))
+      remarkRefused(loop, kRingCopies, "this launch keeps the operands of one iteration in shared memory at a time");
+}
+
 WhyNot whyNotPersistent(const Work &work, const TargetModel &target) {
   if (work.loops)
     return "the kernel loops over its data itself";
@@ -93,8 +130,12 @@ void remarkOnLaunch(tile::KernelOp kernel) {
   if (!dots.empty())
     remarkOnProducts(dots, kernel, launch, target);
   remarkOnSparsity(dots, launch);
-  if (launch.consumers != 0)
+  if (launch.consumers != 0) {
     remarkOnHints(kernel, launch, target);
+  } else {
+    remarkOnRegisters(kernel, launch);
+    remarkOnStages(kernel, launch, target);
+  }
   if (launch.persistent || kernel.isPersistent())
     remarkApplied(kernel, kPersistent, "as many blocks as fit the chip, and each takes a tile after another");
   else if (dots.empty())

@@ -13,7 +13,7 @@
 //           scf.yield %next
 //         }
 //
-// On entry: any kernel; without `prefetch` in its launch it is not changed.
+// On entry: a kernel whose launch has `prefetch`.
 // On exit: loads of read-only views are one iteration ahead if their addresses depend only on the loop's counter and
 // values from outside. Loads that every iteration repeats are not changed. In kernels with rings, loads that suit a
 // ring are left to kgpu-ring-loads, and kgpu.touch prefetches later addresses of the others into the L2 cache.
@@ -24,6 +24,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/Walks.h"
 
 using namespace mlir;
@@ -101,21 +102,12 @@ bool prefetchLoads(tile::KernelOp kernel, bool hasRings, LoadReport report) {
 }
 
 namespace {
-constexpr Optimisation kPrefetch{"kgpu-prefetch-loads", "load one iteration ahead in registers"};
-
 struct KgpuPrefetchLoads final : impl::KgpuPrefetchLoadsBase<KgpuPrefetchLoads> {
-  using KgpuPrefetchLoadsBase::KgpuPrefetchLoadsBase;
   void runOnOperation() override {
-    tile::KernelOp kernel = getOperation();
-    Launch launch = getLaunch(kernel);
-    if (launch.prefetch) {
-      prefetchLoads(kernel, launch.stages != 0, [](tile::LoadOp load, const WhyNot &why) {
-        remarkOn(load, kPrefetch, why, "it is in flight while an iteration computes");
-      });
-    } else if (getContext().getRemarkEngine()) {
-      if (OwningOpRef<tile::KernelOp> copy = kernel.clone(); prefetchLoads(*copy, launch.stages != 0))
-        remarkRefused(kernel, kPrefetch, "this launch leaves no registers for loads in flight");
-    }
+    bool hasRings = getLaunch(getOperation()).stages != 0;
+    prefetchLoads(getOperation(), hasRings, [](tile::LoadOp load, const WhyNot &why) {
+      remarkOn(load, kPrefetch, why, "it is in flight while an iteration computes");
+    });
   }
 };
 } // namespace

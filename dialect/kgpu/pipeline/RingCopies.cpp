@@ -18,10 +18,10 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: operands of products are in buffers (kgpu-expand-mma).
-// On exit: in kernels whose launch has `stages`, loads of read-only views, and gathers of their rows, are that many
-// iterations less one ahead. Their addresses must depend only on the loop's counter and carried counters
-// (CarriedCounters). If other code needs the carried counters too, a second set of them runs ahead.
+// On entry: operands of products are in buffers (kgpu-expand-mma), and the launch has at least two `stages`.
+// On exit: loads of read-only views, and gathers of their rows, are that many iterations less one ahead. Their
+// addresses must depend only on the loop's counter and carried counters (CarriedCounters). If other code needs the
+// carried counters too, a second set of them runs ahead.
 //
 // There is one barrier per iteration: a slot is filled when all threads have passed the barrier after its last use.
 // Some loads cannot be asynchronous: facts do not permit vectors of four bytes, or the fill value is not zero. They
@@ -31,6 +31,7 @@
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
 #include "dialect/kgpu/ir/Constants.h"
+#include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/tile/transforms/IndexFacts.h"
@@ -43,8 +44,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr Optimisation kRing{"kgpu-ring-copies", "operand copied ahead"};
-
 /// A tile that an iteration loads or gathers into one buffer. It can be issued for another iteration.
 struct Copy {
   Operation *source;                ///< a load, or a gather of rows
@@ -135,7 +134,7 @@ public:
     if (llvm::none_of(copies, [](const Copy &copy) { return copy.isAsync; }))
       stages = std::min(stages, 2u);
     for (Copy &copy : copies)
-      remarkApplied(copy.source, kRing,
+      remarkApplied(copy.source, kRingCopies,
                     counted(stages - 1, "iteration") + " ahead" +
                         (copy.isAsync ? "" : ", through registers, since no four bytes of it can be copied at once"));
     return !copies.empty();
@@ -201,7 +200,7 @@ private:
   template <typename Source> void find(Source source, LocalStoreOp store, AllocOp buffer, const TargetModel &target) {
     ResultOrWhy<SmallVector<Operation *>> address = addressOf(source, loop, counters);
     if (!address)
-      return remarkRefused(source, kRing, address.why());
+      return remarkRefused(source, kRingCopies, address.why());
     bool isAsync = canCopyAsync(source, buffer.getResult().getType(), target);
     copies.push_back({source, std::move(*address), store, buffer, isAsync});
   }
@@ -285,14 +284,7 @@ struct RingCopies final : impl::KgpuRingCopiesBase<RingCopies> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     unsigned stages = getLaunch(kernel).stages;
-    SmallVector<scf::ForOp> loops = opsIn<scf::ForOp>(kernel);
-    if (stages < 2) {
-      for (scf::ForOp loop : loops)
-        if (!loop.getBody()->getOps<MmaOp>().empty())
-          remarkRefused(loop, kRing, "this launch keeps the operands of one iteration in shared memory at a time");
-      return;
-    }
-    for (scf::ForOp loop : loops)
+    for (scf::ForOp loop : opsIn<scf::ForOp>(kernel))
       if (Pipelining pipelining(loop, stages); pipelining.find(targetOf(kernel)))
         pipelining.run();
   }

@@ -18,7 +18,7 @@
 //         }
 //         kgpu.async_wait 0
 //
-// On entry: tiles have layouts, and the kernel has no products. Kernels whose launch has no `stages` are not changed.
+// On entry: tiles have layouts. The kernel has no products, and its launch has `stages`.
 // On exit: in the kernel's outermost loops, loads of read-only views are `stages` iterations ahead. The loads must be
 // wide or of several rows, and their addresses must depend on the loop's counter. Loads that every iteration repeats
 // are not changed, nor are loads for which facts do not permit vectors of four bytes.
@@ -27,6 +27,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
+#include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/RemarkText.h"
 
 using namespace mlir;
@@ -36,8 +37,6 @@ namespace kpkg::kgpu {
 #include "dialect/kgpu/Passes.h.inc"
 
 namespace {
-constexpr Optimisation kRing{"kgpu-ring-loads", "loads of later iterations in flight"};
-
 struct Fetch {
   LoadAhead ahead;
   Value ring;
@@ -55,10 +54,10 @@ public:
                    : !ahead->followsCounter() ? WhyNot("every iteration loads the same")
                                               : whyNotFetched(load);
       if (why) {
-        remarkRefused(load, kRing, *why);
+        remarkRefused(load, kRingLoads, *why);
         continue;
       }
-      remarkApplied(load, kRing, "through shared memory, " + counted(launch.stages, "iteration") + " ahead");
+      remarkApplied(load, kRingLoads, "through shared memory, " + counted(launch.stages, "iteration") + " ahead");
       fetches.push_back({std::move(*ahead), {}, slotFor(load, launch.threads)});
     }
     return !fetches.empty();
@@ -129,25 +128,10 @@ private:
   SmallVector<Fetch> fetches;
 };
 
-/// Returns why no load of the kernel's loops is copied ahead.
-WhyNot whyNoRings(tile::KernelOp kernel, const Launch &launch) {
-  if (!targetOf(kernel).hasAsyncCopy)
-    return "the chip has no asynchronous copies to shared memory";
-  if (launch.stages == 0)
-    return "this launch has no stages; `@schedule(stages=)` beside `warps`, `occupancy` or `cluster` asks for them";
-  return std::nullopt;
-}
-
 struct RingLoads final : impl::KgpuRingLoadsBase<RingLoads> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     Launch launch = getLaunch(kernel);
-    if (WhyNot why = whyNoRings(kernel, launch)) {
-      for (auto loop : kernel.getBody().front().getOps<scf::ForOp>())
-        if (!loop.getBody()->getOps<tile::LoadOp>().empty())
-          remarkRefused(loop, kRing, *why);
-      return;
-    }
     for (auto loop : llvm::make_early_inc_range(kernel.getBody().front().getOps<scf::ForOp>()))
       if (Pipelining pipelining(loop, launch); pipelining.find())
         pipelining.run();

@@ -35,9 +35,6 @@ struct ExchangedRead {
 /// Delays the product by one iteration.
 void delayProduct(mlir::IRRewriter &rewriter, const ExchangedRead &read);
 
-/// Returns the buffer that a slot or another view of a buffer is a part of.
-mlir::Value wholeBuffer(mlir::Value buffer);
-
 /// Keeps the code of a role that leads to the effects of `isKept`, and drops the rest.
 /// Of a ring whose slots this code reads, awaits and releases stay. `rings` gives the ring of each buffer of slots.
 /// Does not keep ops that clear slots of `cleared`, and adds the rings of the role to it.

@@ -365,8 +365,6 @@ private:
 struct SpecialiseWarps final : impl::KgpuSpecialiseWarpsBase<SpecialiseWarps> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    if (getLaunch(kernel).consumers == 0)
-      return;
     FailureOr<RolePartition> partition = partitionRoles(kernel);
     if (failed(partition) || failed(planChannels(kernel, *partition)) || failed(Materialiser(kernel, *partition).run()))
       signalPassFailure();

@@ -1,5 +1,6 @@
 // Erases the code of a role that leads to none of its effects.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/kgpu/analysis/RingUses.h"
 #include "dialect/kgpu/roles/RoleCode.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -68,12 +69,6 @@ private:
 };
 } // namespace
 
-Value wholeBuffer(Value buffer) {
-  while (Value whole = aliasedBuffer(buffer.getDefiningOp()))
-    buffer = whole;
-  return buffer;
-}
-
 void stripRole(IRRewriter &rewriter, Region &role, const DenseMap<Value, Value> &rings, DenseSet<Value> &cleared,
                llvm::function_ref<bool(Operation *)> isKept) {
   Needed needed;
@@ -86,13 +81,13 @@ void stripRole(IRRewriter &rewriter, Region &role, const DenseMap<Value, Value> 
     if (isa<WgmmaOp, LocalLoadOp>(op) && needed.has(op))
       for (Value operand : op->getOperands())
         if (isa<SharedType>(operand.getType()))
-          read.insert(rings.lookup(wholeBuffer(operand)));
+          read.insert(rings.lookup(rootBuffer(operand)));
   });
   role.walk([&](Operation *op) {
     if (!isRingUse(op))
       return;
     auto clear = dyn_cast<ClearOutsideOp>(op);
-    Value ring = clear ? rings.lookup(wholeBuffer(clear.getBuffer())) : op->getOperand(0);
+    Value ring = clear ? rings.lookup(rootBuffer(clear.getBuffer())) : op->getOperand(0);
     if (read.contains(ring) && !(clear && cleared.contains(ring)))
       needed.keep(op);
   });

@@ -12,6 +12,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/verify/Exchanges.h"
+#include "dialect/kgpu/verify/VerifyingPass.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -218,12 +219,6 @@ private:
   Launch launch;
 };
 
-struct KgpuVerify final : impl::KgpuVerifyBase<KgpuVerify> {
-  void runOnOperation() override {
-    if (failed(Verifier(getOperation()).run()))
-      signalPassFailure();
-    markAllAnalysesPreserved();
-  }
-};
+struct KgpuVerify final : VerifyingPass<impl::KgpuVerifyBase<KgpuVerify>, Verifier> {};
 } // namespace
 } // namespace kpkg::kgpu

@@ -29,6 +29,7 @@
 #include "dialect/kgpu/ir/CarryingLoop.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/verify/RoleOrder.h"
+#include "dialect/kgpu/verify/VerifyingPass.h"
 
 using namespace mlir;
 
@@ -343,12 +344,6 @@ private:
   DenseMap<Value, Value> ringOf; ///< keyed by the buffers that copies fill
 };
 
-struct VerifySchedule final : impl::KgpuVerifyScheduleBase<VerifySchedule> {
-  void runOnOperation() override {
-    if (failed(Verifier(getOperation()).run()))
-      signalPassFailure();
-    markAllAnalysesPreserved();
-  }
-};
+struct VerifySchedule final : VerifyingPass<impl::KgpuVerifyScheduleBase<VerifySchedule>, Verifier> {};
 } // namespace
 } // namespace kpkg::kgpu

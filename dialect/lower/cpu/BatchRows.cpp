@@ -17,7 +17,7 @@
 // stores. No other op may mix rows.
 // On exit: dimensions of rows have extent RowBatch::rows.
 #include "dialect/lower/cpu/BatchRows.h"
-#include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/lower/cpu/Elements.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 

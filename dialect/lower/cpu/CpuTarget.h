@@ -1,7 +1,7 @@
 // Describes the CPU instruction set levels that kernels are compiled for.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/lower/cpu/Dot.h"
+#include "dialect/lower/cpu/DotPlan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"

@@ -1,95 +1,14 @@
-// Plans the block sizes of a dot, and builds the loops around packing and the microkernel.
+// Builds the loops around packing and the microkernel of a dot.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/Dot.h"
 #include "dialect/lower/cpu/DotCode.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace kpkg::lower::cpu {
 
-/// Bytes of the column panel that all row panels are multiplied by: half of a 32 KiB L1 cache.
-static constexpr int64_t columnPanelBytes = 16 << 10;
-/// Bytes of packed rows. They fit an L2 cache of 512 KiB together with the accumulator lines that pass through it.
-static constexpr int64_t packedRowsBytes = 256 << 10;
-/// As columnPanelBytes, on machines with tiles: their L1 caches have 48 KiB.
-static constexpr int64_t tileColumnPanelBytes = 32 << 10;
 /// Up to this many rows, copying an element of B costs more than it saves.
 static constexpr int64_t rowsInPlace = 16;
-
-/// Sets the rows of the register tile of a machine with vectors of `vectors` registers a row.
-static void planRows(DotPlan &plan, int64_t vectors) {
-  const VectorUnit &unit = plan.unit;
-  const DotShape &shape = plan.shape;
-  // Registers: mr * vectors accumulators, one step's vectors of B, and one element of A. Without broadcasts from
-  // memory, A takes mr vectors. With 32 registers, LLVM's register allocator needs two spare ones to avoid spills.
-  int64_t spare = unit.registerCount > 16 ? 2 : 0;
-  int64_t rows = unit.broadcastFromMemory
-                     ? std::min(unit.registerCount * 3 / 4, unit.registerCount - spare - vectors - 1) / vectors
-                     : std::min<int64_t>(8, (unit.registerCount - spare - vectors) / (vectors + 1));
-  // Uses fewer rows than the registers allow if the last panel then has fewer empty rows.
-  plan.mr = std::min(rows, shape.m);
-  int64_t best = llvm::divideCeil(shape.m, plan.mr) * plan.mr;
-  for (int64_t candidate = plan.mr - 1; candidate * 3 >= rows * 2; --candidate)
-    if (int64_t padded = llvm::divideCeil(shape.m, candidate) * candidate; padded * 100 < best * 98)
-      best = padded, plan.mr = candidate;
-}
-
-DotPlan planDot(const DotShape &shape, const VectorUnit &unit) {
-  DotPlan plan;
-  plan.shape = shape;
-  plan.unit = unit;
-  int64_t bytes = shape.accType.getIntOrFloatBitWidth() / 8;
-  plan.lanes = unit.vectorBytes / bytes;
-  int64_t vectors = std::min<int64_t>(2, llvm::divideCeil(shape.n, plan.lanes));
-  plan.nr = vectors * plan.lanes;
-  if (plan.usesTiles()) {
-    // Up to four tiles of sums, two of rows and two of columns: all eight.
-    plan.kUnroll = plan.lanes;
-    plan.mr = std::min<int64_t>(2, llvm::divideCeil(shape.m, kTileRows)) * kTileRows;
-  } else {
-    plan.kUnroll = std::min<int64_t>(plan.lanes, 8);
-    planRows(plan, vectors);
-  }
-
-  int64_t panelBytes = plan.usesTiles() ? tileColumnPanelBytes : columnPanelBytes;
-  int64_t depth = std::max<int64_t>(plan.kUnroll, panelBytes / (plan.nr * bytes));
-  int64_t steps = llvm::divideCeil(shape.k, plan.width()), depthBlocks = llvm::divideCeil(steps, depth);
-  plan.kc = llvm::alignTo(llvm::divideCeil(steps, depthBlocks), plan.kUnroll);
-  if (plan.usesTiles()) {
-    plan.mc = plan.mr;
-    plan.nc = std::min<int64_t>(8, llvm::divideCeil(shape.n, plan.nr)) * plan.nr;
-    return plan;
-  }
-  int64_t rowPanels = llvm::divideCeil(shape.m, plan.mr);
-  int64_t panelsPerBlock = std::max<int64_t>(1, packedRowsBytes / (plan.mr * plan.kc * bytes));
-  plan.mc = llvm::divideCeil(rowPanels, llvm::divideCeil(rowPanels, panelsPerBlock)) * plan.mr;
-  // Several panels at a time, so that each visit to a row of B reads a few whole cache lines.
-  plan.nc = std::min<int64_t>(4, llvm::divideCeil(shape.n, plan.nr)) * plan.nr;
-  return plan;
-}
-
-namespace {
-
-/// Byte offsets of the parts of a dot's scratch memory.
-struct ScratchLayout {
-  int64_t rows = 0, columns, edge, configuration = 0, end;
-
-  explicit ScratchLayout(const DotPlan &plan) {
-    int64_t bytes = plan.shape.accType.getIntOrFloatBitWidth() / 8;
-    columns = llvm::alignTo(rows + plan.mc * plan.kc * bytes, 64);
-    edge = llvm::alignTo(columns + plan.nc * plan.kc * bytes, 64);
-    end = llvm::alignTo(edge + plan.mr * plan.nr * bytes, 64);
-    if (plan.usesTiles()) { // A single tile lies behind the register tile.
-      configuration = end + kTileBytes;
-      end = configuration + kTileConfigurationBytes;
-    }
-  }
-};
-
-} // namespace
-
-int64_t DotPlan::scratchBytes() const { return ScratchLayout(*this).end; }
 
 static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array<int64_t, 2> extent) {
   BoundedOperand result{operand.base, operand.stride, {}, {}, operand.elementType, operand.lines, operand.nothing};
@@ -108,7 +27,7 @@ static bool mayBeOne(Value stride) { return getConstantIntValue(stride).value_or
 static void multiplyPacked(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
                            int64_t accStride, Value scratch) {
   const DotPlan &plan = code.plan;
-  ScratchLayout layout(plan);
+  DotScratch layout = plan.scratch();
   Type type = plan.shape.accType, byte = code.b.getI8Type();
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
@@ -149,7 +68,7 @@ static void multiplyPacked(DotCode &code, const BoundedOperand &a, const Bounded
 static void multiplyByTiles(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
                             int64_t accStride, Value scratch) {
   const DotPlan &plan = code.plan;
-  ScratchLayout layout(plan);
+  DotScratch layout = plan.scratch();
   Type type = plan.shape.accType, byte = code.b.getI8Type();
   Value packedColumns = code.at(scratch, byte, layout.columns), edge = code.at(scratch, byte, layout.edge);
   Value depth = code.quotient(
@@ -186,7 +105,7 @@ void buildDot(OpBuilder &builder, Location loc, const DotPlan &plan, const DotOp
   BoundedOperand a = bound(code, aOperand, {plan.shape.m, plan.shape.k}),
                  b = bound(code, bOperand, {plan.shape.k, plan.shape.n});
   auto part = [&](int64_t offset) { return code.at(scratch, code.b.getI8Type(), offset); };
-  ScratchLayout layout(plan);
+  DotScratch layout = plan.scratch();
   auto packed = [&] {
     if (!plan.usesTiles())
       return multiplyPacked(code, a, b, acc, accStride, scratch);

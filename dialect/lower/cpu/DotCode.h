@@ -1,7 +1,7 @@
 // Declares the helpers that the parts of the dot builder share, and the interfaces of packing and the microkernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/lower/cpu/Dot.h"
+#include "dialect/lower/cpu/DotPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -131,9 +131,6 @@ mlir::Value loadWidened(DotCode &code, mlir::Value pointer, mlir::Value stride, 
 void multiplyPanels(DotCode &code, mlir::Value rowPanel, mlir::Value columnPanel, int64_t vectors, mlir::Value kSteps,
                     mlir::Value acc, int64_t accStride, mlir::Value row, mlir::Value column, mlir::Value edge);
 
-/// Rows of a tile of AMX, bytes of a row and of a tile, and bytes of the operand of LDTILECFG.
-inline constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes,
-                         kTileConfigurationBytes = 64;
 /// Tiles of columns that multiplyTilesAlong multiplies at a time.
 inline constexpr int64_t kTilesAlong = 2;
 

@@ -16,11 +16,6 @@ static Type likeShape(ValueRange operands, Type element) {
   return element;
 }
 
-bool isElementwise(Operation *op) {
-  return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) && !isa<arith::ConstantOp>(op) &&
-         op->getNumResults() == 1;
-}
-
 Value KernelEmitter::emitConstant(Attribute attribute, Type element) {
   if (auto real = dyn_cast<FloatAttr>(attribute); real && isNarrowFloat(element))
     return constant(builder.getIntegerAttr(registerType(element), real.getValue().bitcastToAPInt()));

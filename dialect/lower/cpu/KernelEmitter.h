@@ -12,6 +12,8 @@
 #pragma once
 #include "dialect/lower/cpu/BatchRows.h"
 #include "dialect/lower/cpu/CpuTarget.h"
+#include "dialect/lower/cpu/Dot.h"
+#include "dialect/lower/cpu/Elements.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,14 +28,6 @@
 #include <vector>
 
 namespace kpkg::lower::cpu {
-
-/// Returns the type of `element` in registers: an integer of the same width for f16, bf16 and f8, else the type itself.
-mlir::Type registerType(mlir::Type element);
-/// Returns the type of `element` in memory: as in registers, but i8 for i1 and i64 for index.
-mlir::Type memoryType(mlir::Type element);
-int64_t memoryBytes(mlir::Type element);
-/// Returns whether `op` is an arith or math op that computes each element from the operands' elements.
-bool isElementwise(mlir::Operation *op);
 
 /// A tile.view at run time.
 struct View {
@@ -142,13 +136,31 @@ private:
   mlir::FailureOr<Buffer> bufferOf(mlir::Value value);
   mlir::LogicalResult emitStore(tile::StoreOp op);
 
-  void emitAlongVector(NestState &nest);
-  mlir::Value lastLane(mlir::Value vector, mlir::Value end, llvm::function_ref<mlir::Value()> emitOther);
-  mlir::Value addTail(NestState &nest, const Sink &sink, mlir::Value total, mlir::Value last);
-  void emitAcrossVector(NestState &nest);
+  void storeElement(const NestState &nest, tile::StoreOp store);
+  int64_t unrollOf(const NestState &nest);
+  void findFirstReads(const NestState &nest);
+  void emitLoops(NestState &nest);
+  void recordResults(const NestState &nest);
   llvm::SmallVector<mlir::Value> emitChunks(NestState &nest, mlir::Value base, int64_t chunks, bool checked,
                                             mlir::ValueRange accumulators);
   void outerLoops(llvm::ArrayRef<int> dims, NestState &nest, llvm::function_ref<void()> body);
+
+  // NestLoops.cpp
+  void emitAlongVector(NestState &nest);
+  mlir::Value endAlong(const NestState &nest, const Position &along);
+  llvm::SmallVector<mlir::Value> loopAlong(NestState &nest, mlir::Value from, mlir::Value to, int64_t chunks,
+                                           bool checked, mlir::ValueRange inits);
+  void combineGroup(const NestState &nest, llvm::SmallVectorImpl<mlir::Value> &accumulators);
+  void finishAlong(NestState &nest, llvm::ArrayRef<mlir::Value> accumulators, llvm::ArrayRef<mlir::Value> lastOperands);
+  void emitAcrossVector(NestState &nest);
+  std::pair<mlir::Value, mlir::Value> endsAcross(const NestState &nest, mlir::Value width);
+  void loopAcross(NestState &nest, mlir::Value end, mlir::Value from, mlir::Value to, int64_t chunks, bool checked);
+  llvm::SmallVector<mlir::Value> neutralChunks(const NestState &nest, int64_t chunks);
+  mlir::Value unmaskedEnd(llvm::ArrayRef<mlir::Value> tiles, const Position &position, mlir::Value end);
+  mlir::Value wholeParts(mlir::Value length, int64_t size); ///< Returns `length` rounded down to a multiple of `size`.
+  mlir::Value lastLane(mlir::Value vector, mlir::Value end, llvm::function_ref<mlir::Value()> emitOther);
+  mlir::Value addTail(tile::ReduceKind kind, mlir::Value total, mlir::Value rest,
+                      llvm::function_ref<mlir::Value()> emitElement);
 
   // Reduction.cpp
   mlir::Type accumulatorElement(mlir::Type element);
@@ -227,6 +239,9 @@ private:
   /// Returns the operand that a tile::rowGather reads. If rows run along the depth, it is a table of rows. Otherwise it
   /// is a copy, which requires canCopyRows.
   mlir::FailureOr<DotOperand> gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft);
+  mlir::Value fillRowTable(tile::GatherOp op, unsigned along, mlir::Value table);
+  mlir::Value countLines(mlir::Value inside, int64_t count, mlir::Value line, mlir::Value counted);
+  void fillBehindTable(mlir::Value table, int64_t rows, mlir::Value nothing);
 
   // Elementwise.cpp
   /// Emits `op` on operands in registers. The operands are all scalars, or all vectors if one is a vector.

@@ -2,31 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
-#include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace kpkg::lower::cpu {
-
-Type registerType(Type element) {
-  if (element.isF16() || element.isBF16())
-    return IntegerType::get(element.getContext(), 16);
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
-    return IntegerType::get(element.getContext(), 8);
-  return element;
-}
-
-Type memoryType(Type element) {
-  if (element.isInteger(1))
-    return IntegerType::get(element.getContext(), 8);
-  if (element.isIndex())
-    return IntegerType::get(element.getContext(), 64);
-  return registerType(element);
-}
-
-int64_t memoryBytes(Type element) { return tile::elementBytes(element); }
 
 static Type likeShape(Type shaped, Type element) {
   if (auto vector = dyn_cast<VectorType>(shaped))

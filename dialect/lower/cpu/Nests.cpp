@@ -3,28 +3,12 @@
 //
 // The vector dimension has three consecutive loops. The first is unrolled over groups of vectors, and the second
 // handles single vectors, both without masks. The third has a lane mask on every load.
-#include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/lower/cpu/NestState.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
-using kpkg::tile::ReduceKind;
 
 namespace kpkg::lower::cpu {
-
-struct KernelEmitter::NestState {
-  ArrayRef<int64_t> shape;
-  ArrayRef<Sink> sinks;
-  SmallVector<const Sink *> reduces;
-  int reduceDim, vectorDim;
-  int64_t unroll;
-  Position position;
-  SmallVector<Value> begin, end; // Per dimension, for stores and for tiles with given ends; empty otherwise.
-  SmallVector<Value> linesEnd;   // For reductions: the ends of the lines whose results are read.
-  Value nonempty;                // For a store: at least one element is inside the view.
-  SmallVector<Value> results;    // For reductions in a nest without outer loops.
-  SmallVector<Value> lastValues; // The operand of each reduction in the last chunk, including lanes beyond the end.
-};
 
 static int innermostDim(ArrayRef<int64_t> shape) {
   for (int dim = shape.size(); dim-- > 0;)
@@ -88,235 +72,6 @@ SmallVector<Value> KernelEmitter::emitChunks(NestState &nest, Value base, int64_
   return next;
 }
 
-/// Returns the last lane of the vector that contains `end`, if that lane lies behind `end`. Otherwise returns the
-/// result of `emitOther`.
-Value KernelEmitter::lastLane(Value vector, Value end, llvm::function_ref<Value()> emitOther) {
-  Value over = make<arith::RemUIOp>(end, indexConstant(lanes));
-  Value isBehind = compare(arith::CmpIPredicate::ne, over, indexConstant(0));
-  Type type = cast<VectorType>(vector.getType()).getElementType();
-  auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, isBehind, true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(builder, loc,
-                       vector::ExtractOp::create(builder, loc, vector, ArrayRef<int64_t>{lanes - 1}).getResult());
-  builder.setInsertionPointToStart(branch.elseBlock());
-  openScope(branch, /*barrier=*/true);
-  scf::YieldOp::create(builder, loc, emitOther());
-  closeScope();
-  return branch.getResult(0);
-}
-
-/// Combines `total` with the elements of the uniform tail along the vector dimension. `last` is the reduction's last
-/// operand, a vector that includes lanes behind the end. It is null when unknown.
-Value KernelEmitter::addTail(NestState &nest, const Sink &sink, Value total, Value last) {
-  int dim = nest.vectorDim;
-  Value end = nest.end[dim], rest = sub(indexConstant(nest.shape[dim]), end);
-  auto reduce = cast<tile::ReduceOp>(sink.op);
-  Value some = compare(arith::CmpIPredicate::sgt, rest, indexConstant(0));
-  auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  openScope(branch, /*barrier=*/true);
-  auto emitTail = [&] {
-    Position tail = nest.position;
-    tail.index[dim] = Value();
-    return toAccumulator(emit(sink.value, tail), reduce.getType().getElementType());
-  };
-  Value element = last ? lastLane(last, end, emitTail) : emitTail();
-  ReduceKind kind = reduce.getKind();
-  scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, element, rest)));
-  closeScope();
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, total);
-  return branch.getResult(0);
-}
-
-/// Emits the loops along the vector dimension, with the reductions along it (if any).
-void KernelEmitter::emitAlongVector(NestState &nest) {
-  int dim = nest.vectorDim;
-  Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
-  bool isBounded = !nest.begin.empty();
-  Value begin = isBounded ? nest.begin[dim] : zero, end = isBounded ? nest.end[dim] : zero;
-  Position along = nest.position;
-  along.vector = dim;
-  along.index[dim] = zero;
-  if (!isBounded)
-    for (const Sink &sink : nest.sinks) {
-      bool whole = sink.kind == Sink::Materialise && sink.buffer.clipped != dim;
-      bool product = sink.kind == Sink::Reduce && cast<tile::ReduceOp>(sink.op).getKind() == ReduceKind::Prod;
-      Value one = whole || product ? Value() : extentOf(sink.value, along, dim);
-      end = end == full || !one ? full : smax(end, one);
-    }
-  SmallVector<Value> limits;
-  limitsSeen.clear();
-  assumed.clear();
-  for (const Sink &sink : nest.sinks)
-    unmaskedLimits(sink.value, along, limits, true);
-  Value limit = end;
-  for (Value one : limits)
-    limit = smin(limit, one);
-  // Unmasked loops: [mainEnd, stepEnd) by vectors, after [begin, mainEnd) by groups of vectors.
-  int64_t group = nest.unroll * lanes;
-  auto wholeGroups = [&](int64_t size) {
-    Value length = smax(sub(limit, begin), zero);
-    return add(begin, mul(make<arith::DivUIOp>(length, indexConstant(size)), indexConstant(size)));
-  };
-  Value mainEnd = wholeGroups(group), stepEnd = nest.unroll > 1 ? wholeGroups(lanes) : mainEnd;
-  SmallVector<Value> savedEnd = nest.end;
-  nest.end.resize(nest.shape.size());
-  nest.end[dim] = end;
-
-  size_t count = nest.reduces.size();
-  SmallVector<Value> initial;
-  for (int64_t chunk = 0; chunk < nest.unroll; ++chunk)
-    for (const Sink *sink : nest.reduces) {
-      auto reduce = cast<tile::ReduceOp>(sink->op);
-      Type element = accumulatorElement(reduce.getType().getElementType());
-      initial.push_back(neutral(reduce.getKind(), VectorType::get({lanes}, element)));
-    }
-  // The masked loop also returns the reductions' last operands. Their last lane is an element of the uniform tail.
-  auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked, ValueRange inits) -> SmallVector<Value> {
-    if (from == to)
-      return SmallVector<Value>(inits);
-    scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes), inits);
-    SmallVector<Value> arguments(loop.getRegionIterArgs());
-    SmallVector<Value> next =
-        emitChunks(nest, loop.getInductionVar(), chunks, checked, ArrayRef(arguments).take_front(chunks * count));
-    if (next.size() < arguments.size())
-      llvm::append_range(next, nest.lastValues);
-    closeLoop(loop, next);
-    return SmallVector<Value>(loop.getResults());
-  };
-  SmallVector<Value> accumulators = runLoop(begin, mainEnd, nest.unroll, false, initial);
-  for (size_t sink = 0; sink < count; ++sink) // A tree, so that the order does not depend on the row's length.
-    for (int64_t step = 1; step < nest.unroll; step *= 2)
-      for (int64_t chunk = 0; chunk + step < nest.unroll; chunk += 2 * step)
-        accumulators[chunk * count + sink] =
-            accumulate(cast<tile::ReduceOp>(nest.reduces[sink]->op).getKind(), accumulators[chunk * count + sink],
-                       accumulators[(chunk + step) * count + sink]);
-  accumulators.truncate(count);
-  if (nest.unroll > 1)
-    accumulators = runLoop(mainEnd, stepEnd, 1, false, accumulators);
-  constexpr int64_t expensive = 10; // Cheaper elements of the tail are often constants.
-  bool lastIsTail = end != full && nest.shape[dim] % lanes == 0 &&
-                    llvm::any_of(nest.reduces, [&](const Sink *sink) { return coneCost(sink->value) >= expensive; });
-  if (lastIsTail)
-    accumulators.append(initial.begin(), initial.begin() + count);
-  accumulators = runLoop(stepEnd, end, 1, true, accumulators);
-
-  for (size_t number = 0; number < count; ++number) {
-    const Sink *sink = nest.reduces[number];
-    Value accumulator = accumulators[number];
-    auto reduce = cast<tile::ReduceOp>(sink->op);
-    ReduceKind kind = reduce.getKind();
-    Value total = horizontal(kind, accumulator);
-    if (end != full)
-      total = addTail(nest, *sink, total, lastIsTail ? accumulators[count + number] : Value());
-    nest.results.push_back(fromAccumulator(total, reduce.getType().getElementType()));
-  }
-  nest.end = savedEnd;
-}
-
-/// Emits reductions along a dimension other than the vectors'. The reduction loop runs inside the loops over vectors.
-void KernelEmitter::emitAcrossVector(NestState &nest) {
-  int vector = nest.vectorDim, dim = nest.reduceDim;
-  Value full = indexConstant(nest.shape[dim]), zero = indexConstant(0);
-  Value width = nest.linesEnd.empty() ? indexConstant(nest.shape[vector]) : nest.linesEnd[vector];
-  Position along = nest.position;
-  along.vector = -1;
-  along.index[vector] = Value();
-  along.index[dim] = zero;
-  Value end = zero, safe;
-  Position lengthwise = nest.position;
-  lengthwise.vector = dim;
-  lengthwise.index[vector] = Value();
-  lengthwise.index[dim] = zero;
-  SmallVector<Value> limits;
-  limitsSeen.clear();
-  for (const Sink *sink : nest.reduces) {
-    bool product = cast<tile::ReduceOp>(sink->op).getKind() == ReduceKind::Prod;
-    Value one = product ? Value() : extentOf(sink->value, along, dim);
-    end = end == full || !one ? full : smax(end, one);
-    unmaskedLimits(sink->value, lengthwise, limits, false);
-  }
-  safe = end;
-  for (Value one : limits)
-    safe = smin(safe, one);
-  // Loops without lane masks also require all rows to be inside all views.
-  Position across = nest.position;
-  across.vector = vector;
-  across.index[vector] = zero;
-  across.index[dim] = Value();
-  limits.clear();
-  limitsSeen.clear();
-  assumed.clear();
-  Value limit = width;
-  for (const Sink *sink : nest.reduces)
-    unmaskedLimits(sink->value, across, limits, true);
-  for (Value one : limits)
-    limit = smin(limit, one);
-  limit = choose(compare(arith::CmpIPredicate::eq, safe, end), limit, zero);
-  int64_t group = nest.unroll * lanes;
-  auto wholeGroups = [&](int64_t size) {
-    return mul(make<arith::DivUIOp>(limit, indexConstant(size)), indexConstant(size));
-  };
-  Value mainEnd = wholeGroups(group), stepEnd = nest.unroll > 1 ? wholeGroups(lanes) : mainEnd;
-
-  auto runLoop = [&](Value from, Value to, int64_t chunks, bool checked) {
-    if (from == to)
-      return;
-    scf::ForOp loop = openLoop(from, to, indexConstant(chunks * lanes));
-    SmallVector<Value> inits;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk)
-      for (const Sink *sink : nest.reduces) {
-        auto reduce = cast<tile::ReduceOp>(sink->op);
-        inits.push_back(
-            neutral(reduce.getKind(), VectorType::get({lanes}, accumulatorElement(reduce.getType().getElementType()))));
-      }
-    scf::ForOp inner = openLoop(zero, end, indexConstant(1), inits);
-    nest.position.index[dim] = inner.getInductionVar();
-    SmallVector<Value> next =
-        emitChunks(nest, loop.getInductionVar(), chunks, checked, SmallVector<Value>(inner.getRegionIterArgs()));
-    closeLoop(inner, next);
-    SmallVector<Value> totals(inner.getResults());
-    bool previous = std::exchange(checkedLoads, checked);
-    for (int64_t chunk = 0; chunk < chunks; ++chunk)
-      for (auto [i, sink] : llvm::enumerate(nest.reduces)) {
-        auto reduce = cast<tile::ReduceOp>(sink->op);
-        ReduceKind kind = reduce.getKind();
-        Type element = reduce.getType().getElementType();
-        Value total = totals[chunk * nest.reduces.size() + i];
-        Position at = nest.position;
-        at.vector = vector;
-        at.index[vector] = add(loop.getInductionVar(), indexConstant(chunk * lanes));
-        if (end != full) {
-          Value rest = sub(full, end);
-          Value some = compare(arith::CmpIPredicate::sgt, rest, zero);
-          auto branch = scf::IfOp::create(builder, loc, TypeRange{total.getType()}, some, true);
-          OpBuilder::InsertionGuard guard(builder);
-          builder.setInsertionPointToStart(branch.thenBlock());
-          openScope(branch, /*barrier=*/true);
-          Position tail = at;
-          tail.index[dim] = Value();
-          Value uniform = toAccumulator(splatTo(emit(sink->value, tail), lanes), element);
-          scf::YieldOp::create(builder, loc, accumulate(kind, total, repeated(kind, uniform, rest)));
-          closeScope();
-          builder.setInsertionPointToStart(branch.elseBlock());
-          scf::YieldOp::create(builder, loc, total);
-          total = branch.getResult(0);
-        }
-        at.index[dim] = zero;
-        writeBuffer(sink->buffer, at, fromAccumulator(total, element));
-      }
-    checkedLoads = previous;
-    closeLoop(loop);
-  };
-  runLoop(zero, mainEnd, nest.unroll, false);
-  if (nest.unroll > 1)
-    runLoop(mainEnd, stepEnd, 1, false);
-  runLoop(stepEnd, width, 1, true);
-}
-
 /// Restricts a store's nest to the elements inside its view.
 void KernelEmitter::boundStore(NestState &nest, tile::StoreOp store) {
   const View &view = views.at(store.getView());
@@ -340,6 +95,75 @@ void KernelEmitter::boundStore(NestState &nest, tile::StoreOp store) {
     nest.end[first] = choose(nest.nonempty, nest.end[first], nest.begin[first]);
 }
 
+/// Stores the only element of a tile, if it lies inside the view.
+void KernelEmitter::storeElement(const NestState &nest, tile::StoreOp store) {
+  auto branch = scf::IfOp::create(builder, loc, nest.nonempty, false);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  openScope(branch, true);
+  storeChunk(store, nest.position, emit(store.getValue(), nest.position), Value());
+  closeScope();
+  builder.setInsertionPointAfter(branch);
+}
+
+/// Returns the vectors of an iteration of the unrolled loop: fewer for costly elements and for short dimensions.
+int64_t KernelEmitter::unrollOf(const NestState &nest) {
+  int64_t cost = 0;
+  for (const Sink &sink : nest.sinks)
+    cost += coneCost(sink.value);
+  int64_t unroll = cost <= 12 ? 4 : cost <= 40 ? 2 : 1;
+  while (unroll > 1 && unroll * lanes > nest.shape[std::max(nest.vectorDim, 0)])
+    unroll /= 2;
+  return unroll;
+}
+
+/// Sets firstReads, the loads that prefetch ahead, for the reductions of the nest.
+void KernelEmitter::findFirstReads(const NestState &nest) {
+  firstReads.clear();
+  constexpr int64_t longRow = 16384; // Bytes; within a row this long the hardware prefetcher follows the stream.
+  for (const Sink *sink : nest.reduces)
+    visitCone(sink->value, [&](Value tile, bool) {
+      if (auto load = tile.getDefiningOp<tile::LoadOp>();
+          load && nest.shape.back() * memoryBytes(load.getFill().getType()) <= longRow && dependsOnBlock(load) &&
+          reads.insert(load).second)
+        firstReads.insert(load);
+      return true;
+    });
+}
+
+/// Emits the loops over all dimensions.
+void KernelEmitter::emitLoops(NestState &nest) {
+  if (nest.vectorDim < 0) { // One element, nothing to reduce.
+    for (const Sink &sink : nest.sinks)
+      writeBuffer(sink.buffer, nest.position, emit(sink.value, nest.position));
+    return;
+  }
+  outerLoops(nest.outer, nest, [&] {
+    if (nest.isAcross())
+      return emitAcrossVector(nest);
+    nest.results.clear();
+    emitAlongVector(nest);
+    Position at = nest.position;
+    at.index[nest.vectorDim] = indexConstant(0);
+    if (!nest.outer.empty())
+      for (auto [sink, result] : llvm::zip(nest.reduces, nest.results))
+        writeBuffer(sink->buffer, at, result);
+  });
+}
+
+/// Makes the nest's results known as the values of their tiles.
+void KernelEmitter::recordResults(const NestState &nest) {
+  for (auto [i, sink] : llvm::enumerate(nest.reduces)) {
+    Value tile = sink->op->getResult(0);
+    if (nest.hasBuffers())
+      buffers[tile] = sink->buffer;
+    else
+      scalars[tile] = nest.results[i];
+  }
+  for (const Sink &sink : nest.sinks)
+    if (sink.kind == Sink::Materialise)
+      buffers[sink.value] = sink.buffer;
+}
+
 LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, ArrayRef<Sink> sinks,
                                       ArrayRef<Value> ends) {
   NestState nest;
@@ -347,87 +171,38 @@ LogicalResult KernelEmitter::emitNest(ArrayRef<int64_t> shape, int reduceDim, Ar
   nest.reduceDim = reduceDim;
   nest.vectorDim = innermostDim(shape);
   nest.position.index.assign(shape.size(), indexConstant(0));
-  SmallVector<Sink> owned(sinks);
+  nest.sinks.assign(sinks.begin(), sinks.end());
   openScope(nullptr);
   if (!ends.empty() && reduceDim >= 0) {
     nest.linesEnd.assign(ends.begin(), ends.end());
   } else if (!ends.empty()) {
     nest.begin.assign(shape.size(), indexConstant(0));
     nest.end.assign(ends.begin(), ends.end());
-  } else if (owned.front().kind == Sink::Store) {
-    auto store = cast<tile::StoreOp>(owned.front().op);
+  } else if (sinks.front().kind == Sink::Store) {
+    auto store = cast<tile::StoreOp>(sinks.front().op);
     boundStore(nest, store);
-    if (nest.vectorDim < 0) { // One element.
-      auto branch = scf::IfOp::create(builder, loc, nest.nonempty, false);
-      builder.setInsertionPointToStart(branch.thenBlock());
-      openScope(branch, true);
-      storeChunk(store, nest.position, emit(store.getValue(), nest.position), Value());
-      closeScope();
-      builder.setInsertionPointAfter(branch);
+    if (nest.vectorDim < 0) {
+      storeElement(nest, store);
       closeScope();
       return failure(failed);
     }
   }
   alignedChunks = nest.begin.empty() || nest.vectorDim < 0 || nest.begin[nest.vectorDim] == indexConstant(0);
 
-  // Results of the reductions: SSA values when there is one element, else buffers.
-  SmallVector<int> outer;
   for (int dim = 0, rank = shape.size(); dim < rank; ++dim)
     if (shape[dim] > 1 && dim != nest.vectorDim && dim != reduceDim)
-      outer.push_back(dim);
-  bool across = reduceDim >= 0 && reduceDim != nest.vectorDim;
-  for (Sink &sink : owned)
-    if (sink.kind == Sink::Reduce && (across || !outer.empty()))
-      sink.buffer = allocate(sink.op->getResult(0).getType());
-  nest.sinks = owned;
-  int64_t cost = 0;
-  for (const Sink &sink : owned) {
-    cost += coneCost(sink.value);
-    if (sink.kind == Sink::Reduce)
+      nest.outer.push_back(dim);
+  for (Sink &sink : nest.sinks)
+    if (sink.kind == Sink::Reduce) {
+      if (nest.hasBuffers())
+        sink.buffer = allocate(sink.op->getResult(0).getType());
       nest.reduces.push_back(&sink);
-  }
-  nest.unroll = cost <= 12 ? 4 : cost <= 40 ? 2 : 1;
-  while (nest.unroll > 1 && nest.unroll * lanes > shape[std::max(nest.vectorDim, 0)])
-    nest.unroll /= 2;
-
-  firstReads.clear();
-  constexpr int64_t longRow = 16384; // Bytes; within a row this long the hardware prefetcher follows the stream.
-  for (const Sink *sink : nest.reduces)
-    visitCone(sink->value, [&](Value tile, bool) {
-      if (auto load = tile.getDefiningOp<tile::LoadOp>();
-          load && shape.back() * memoryBytes(load.getFill().getType()) <= longRow && dependsOnBlock(load) &&
-          reads.insert(load).second)
-        firstReads.insert(load);
-      return true;
-    });
-  if (nest.vectorDim < 0) { // One element, nothing to reduce.
-    for (const Sink &sink : owned)
-      writeBuffer(sink.buffer, nest.position, emit(sink.value, nest.position));
-  } else if (across) {
-    outerLoops(outer, nest, [&] { emitAcrossVector(nest); });
-  } else {
-    outerLoops(outer, nest, [&] {
-      nest.results.clear();
-      emitAlongVector(nest);
-      Position at = nest.position;
-      at.index[nest.vectorDim] = indexConstant(0);
-      if (!outer.empty())
-        for (auto [sink, result] : llvm::zip(nest.reduces, nest.results))
-          writeBuffer(sink->buffer, at, result);
-    });
-  }
+    }
+  nest.unroll = unrollOf(nest);
+  findFirstReads(nest);
+  emitLoops(nest);
   closeScope();
-  for (size_t i = 0; i < nest.reduces.size(); ++i) {
-    const Sink *sink = nest.reduces[i];
-    Value tile = sink->op->getResult(0);
-    if (across || !outer.empty())
-      buffers[tile] = sink->buffer;
-    else
-      scalars[tile] = nest.results[i];
-  }
-  for (const Sink &sink : owned)
-    if (sink.kind == Sink::Materialise)
-      buffers[sink.value] = sink.buffer;
+  recordResults(nest);
   return failure(failed);
 }
 

@@ -111,26 +111,30 @@ bool KernelEmitter::canCopyRows(tile::GatherOp op) {
   return type.getDimSize(0) % lanes == 0 && type.getDimSize(1) % lanes == 0;
 }
 
-FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft) {
-  std::optional<tile::RowGather> gather = tile::rowGather(op);
-  auto type = cast<RankedTensorType>(op.getResult().getType());
-  const View view = views.at(op.getView());
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  Type i64 = builder.getI64Type();
-  constexpr int64_t bytesBefore = 64; // Room before the table, so that table[-1] is readable.
-  Value table =
-      elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), i64, indexConstant(bytesBefore / 8));
-  Value nothing = allocateBytes(64);
+/// Returns the number of lines up to the last one inside: of `count` lines (0: one) from `line` on, of which `inside`
+/// tells which are inside, after `counted` earlier ones.
+Value KernelEmitter::countLines(Value inside, int64_t count, Value line, Value counted) {
+  Type i32 = builder.getI32Type();
+  Value bits = count ? Value(LLVM::BitcastOp::create(builder, loc, builder.getIntegerType(count), inside)) : inside;
+  bits = arith::ExtUIOp::create(builder, loc, i32, bits);
+  Value leading = LLVM::CountLeadingZerosOp::create(builder, loc, i32, bits, /*is_zero_poison=*/false);
+  Value length = arith::SubIOp::create(builder, loc,
+                                       arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(32)), leading);
+  length = add(line, arith::IndexCastOp::create(builder, loc, builder.getIndexType(), length));
+  Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits,
+                                      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0)));
+  return arith::SelectOp::create(builder, loc, isAny, length, counted);
+}
 
-  Value start = indexConstant(0);
-  for (Value part : gather->start) {
-    Value value = scalars.at(part);
-    start = add(start, value.getType().isIndex() ? value : make<arith::IndexCastOp>(builder.getIndexType(), value));
-  }
+/// Writes the offset of each row to `table`, and kNoLine for rows outside the view. Returns the number of rows up to
+/// the last one inside, so that pixels behind the end of an image take no time.
+Value KernelEmitter::fillRowTable(tile::GatherOp op, unsigned along, Value table) {
+  const View view = views.at(op.getView());
+  int64_t rows = cast<RankedTensorType>(op.getResult().getType()).getDimSize(0);
+  Type i64 = builder.getI64Type();
   openScope(nullptr);
   bool isVector = rows % lanes == 0;
   int64_t count = isVector ? lanes : 0;
-  // Carries the number of rows up to the last one inside, so that pixels behind the end of an image take no time.
   scf::ForOp loop =
       openLoop(indexConstant(0), indexConstant(rows), indexConstant(isVector ? lanes : 1), indexConstant(0));
   Position position;
@@ -139,7 +143,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
   auto widen = [&](Value value) { return count && value ? splatTo(value, count) : value; };
   Value inside = widen(view.valid), offset = widen(indexConstant(0));
   for (auto [dim, tile] : llvm::enumerate(op.getIndices())) {
-    if (dim == gather->along)
+    if (dim == along)
       continue;
     Value index = widen(emit(tile, position));
     inside = both(inside, compare(arith::CmpIPredicate::ult, index, widen(view.shape[dim])));
@@ -155,42 +159,58 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
     wide = arith::SelectOp::create(builder, loc, inside, wide, wideOf(kNoLine));
   LLVM::StoreOp::create(builder, loc, wide, elementPointer(table, i64, loop.getInductionVar()), 8);
   Value counted = add(loop.getInductionVar(), indexConstant(isVector ? lanes : 1));
-  if (inside) {
-    Type i32 = builder.getI32Type();
-    Value bits = count ? Value(LLVM::BitcastOp::create(builder, loc, builder.getIntegerType(count), inside)) : inside;
-    bits = arith::ExtUIOp::create(builder, loc, i32, bits);
-    Value leading = LLVM::CountLeadingZerosOp::create(builder, loc, i32, bits, /*is_zero_poison=*/false);
-    Value length = arith::SubIOp::create(
-        builder, loc, arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(32)), leading);
-    length = add(loop.getInductionVar(), arith::IndexCastOp::create(builder, loc, builder.getIndexType(), length));
-    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits,
-                                        arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0)));
-    counted = arith::SelectOp::create(builder, loc, isAny, length, loop.getRegionIterArgs()[0]);
-  }
+  if (inside)
+    counted = countLines(inside, count, loop.getInductionVar(), loop.getRegionIterArgs()[0]);
   closeLoop(loop, counted);
   closeScope();
+  return loop.getResult(0);
+}
+
+/// Fills the entries behind a table of `rows` offsets, and the zeros that absent rows read.
+void KernelEmitter::fillBehindTable(Value table, int64_t rows, Value nothing) {
+  Type i64 = builder.getI64Type();
   auto vector = VectorType::get({8}, i64);
   Value none = constant(DenseElementsAttr::get(vector, kNoLine)),
         zeros = constant(DenseElementsAttr::get(vector, int64_t(0)));
   for (int64_t line = 0; line < kLinesBehind; line += 8)
     LLVM::StoreOp::create(builder, loc, none, elementPointer(table, i64, indexConstant(rows + line)), 8);
   LLVM::StoreOp::create(builder, loc, zeros, nothing, 64);
+}
+
+FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isTransposed, bool isLeft) {
+  std::optional<tile::RowGather> gather = tile::rowGather(op);
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  const View view = views.at(op.getView());
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  constexpr int64_t bytesBefore = 64; // Room before the table, so that table[-1] is readable.
+  Value table = elementPointer(allocateBytes(bytesBefore + (rows + kLinesBehind) * 8), builder.getI64Type(),
+                               indexConstant(bytesBefore / 8));
+  Value nothing = allocateBytes(64);
+
+  Value start = indexConstant(0);
+  for (Value part : gather->start) {
+    Value value = scalars.at(part);
+    start = add(start, value.getType().isIndex() ? value : make<arith::IndexCastOp>(builder.getIndexType(), value));
+  }
+  Value counted = fillRowTable(op, gather->along, table);
+  fillBehindTable(table, rows, nothing);
 
   // The columns of the gather that exist.
+  Value stride = view.stride[gather->along];
   Value begin = smax(sub(indexConstant(0), start), indexConstant(0));
   Value end = smax(smin(indexConstant(columns), sub(view.shape[gather->along], start)), indexConstant(0));
-  Value base = elementPointer(view.pointer, view.element, mul(start, view.stride[gather->along]));
+  Value base = elementPointer(view.pointer, view.element, mul(start, stride));
   DotOperand operand;
   operand.elementType = type.getElementType();
   int rowDim = isTransposed ? 1 : 0, columnDim = 1 - rowDim;
   operand.begin[columnDim] = begin;
   operand.end[columnDim] = end;
-  operand.end[rowDim] = loop.getResult(0);
+  operand.end[rowDim] = counted;
   if (isLeft != isTransposed) {
     operand.base = base;
     operand.lines = table;
     operand.nothing = nothing;
-    operand.stride[columnDim] = view.stride[gather->along];
+    operand.stride[columnDim] = stride;
     operand.stride[rowDim] = indexConstant(0);
     return operand;
   }
@@ -200,7 +220,7 @@ FailureOr<DotOperand> KernelEmitter::gatheredOperand(tile::GatherOp op, bool isT
       {rows, columns, columns, type.getElementType().isF64() ? type.getElementType() : Type(builder.getF32Type())},
       target.unit);
   DotCode code(builder, loc, plan);
-  Value stride = view.stride[gather->along], along = code.isOne(stride);
+  Value along = code.isOne(stride);
   Copies copies{code, memoryType(view.element), rows, columns, bytes, table, base, stride, begin, end, copy};
   code.ifElse(along, [&] { copies.alongRows(copied); }, [&] { copies.acrossRows(copied, nothing); });
   operand.base = copy;

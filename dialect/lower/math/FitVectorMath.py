@@ -62,6 +62,10 @@ def log_tail(x):
     return (mp.log(1 + x) - x + x * x / 2) / x**3 if x != 0 else mp.mpf(1) / 3
 
 
+def erfcx(t):
+    return mp.exp(t * t) * mp.erfc(t)
+
+
 def fit_float32_only():
     """Fits the functions that GPUs, or the complement of erf, have in f32 alone."""
     fit(
@@ -116,79 +120,78 @@ def fit_float32_only():
     )
 
 
-def main():
+def fit_exponentials(label, bits, exp_n, exp2_n):
     half_ln2 = mp.log(2) / 2 * mp.mpf("1.0002")
+    fit(
+        f"exp{label}",
+        bits,
+        lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
+        lambda r: r * r / mp.exp(r),
+        range(exp_n),
+        -half_ln2 * mp.mpf("1.001"),
+        half_ln2,
+        "(exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2",
+    )
+    fit(
+        f"exp2{label}",
+        bits,
+        lambda r: (mp.power(2, r) - 1) / r if abs(r) > 1e-25 else mp.log(2) + r * mp.log(2) ** 2 / 2,
+        lambda r: r / mp.power(2, r),
+        range(exp2_n),
+        -0.5003,
+        0.5001,
+        "(2^r - 1) / r on |r| <= 1/2",
+    )
+
+
+def fit_sines(label, bits, sin_n, cos_n):
     quarter_pi = mp.pi / 4 * mp.mpf("1.0002")
-    print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
-    print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-    print("#pragma once\n#include <cstdint>\n")
-    print("namespace kpkg::lower::coefficients {\n")
-    fit_float32_only()
-    for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
-        ("F32", 24, 5, 6, 3, 3, 7, 8),
-        ("F64", 53, 10, 11, 6, 6, 14, 21),
-    ):
-        fit(
-            f"exp{label}",
-            bits,
-            lambda r: (mp.exp(r) - 1 - r) / r**2 if abs(r) > 1e-12 else mp.mpf(1) / 2 + r / 6,
-            lambda r: r * r / mp.exp(r),
-            range(exp_n),
-            -half_ln2 * mp.mpf("1.001"),
-            half_ln2,
-            "(exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2",
-        )
-        fit(
-            f"exp2{label}",
-            bits,
-            lambda r: (mp.power(2, r) - 1) / r if abs(r) > 1e-25 else mp.log(2) + r * mp.log(2) ** 2 / 2,
-            lambda r: r / mp.power(2, r),
-            range(exp2_n),
-            -0.5003,
-            0.5001,
-            "(2^r - 1) / r on |r| <= 1/2",
-        )
-        fit(
-            f"sin{label}",
-            bits,
-            lambda r: (mp.sin(r) - r) / r**3,
-            lambda r: r**3 / mp.sin(r),
-            [2 * i for i in range(sin_n)],
-            mp.mpf("1e-9"),
-            quarter_pi,
-            "(sin(r) - r) / r^3 on |r| <= pi / 4, in r^2",
-        )
-        fit(
-            f"cos{label}",
-            bits,
-            lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4,
-            lambda r: r**4 / mp.cos(r),
-            [2 * i for i in range(cos_n)],
-            mp.mpf("1e-9"),
-            quarter_pi,
-            "(cos(r) - 1 + r^2/2) / r^4 on |r| <= pi / 4, in r^2",
-        )
-        fit(
-            f"erf{label}",
-            bits,
-            lambda x: mp.erf(x) / x - 1,
-            lambda x: x / mp.erf(x),
-            [2 * i for i in range(erf_n)],
-            mp.mpf("1e-9"),
-            mp.mpf(1),
-            "erf(x) / x - 1 on |x| <= 1, in x^2",
-        )
-        fit(
-            f"erfcx{label}",
-            bits,
-            lambda u: erfcx((2 * u + 2) / (1 - u)),
-            lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
-            range(erfc_n),
-            -mp.mpf(1) / 3,
-            mp.mpf(1) / 2,
-            "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)",
-        )
-        print()
+    fit(
+        f"sin{label}",
+        bits,
+        lambda r: (mp.sin(r) - r) / r**3,
+        lambda r: r**3 / mp.sin(r),
+        [2 * i for i in range(sin_n)],
+        mp.mpf("1e-9"),
+        quarter_pi,
+        "(sin(r) - r) / r^3 on |r| <= pi / 4, in r^2",
+    )
+    fit(
+        f"cos{label}",
+        bits,
+        lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4,
+        lambda r: r**4 / mp.cos(r),
+        [2 * i for i in range(cos_n)],
+        mp.mpf("1e-9"),
+        quarter_pi,
+        "(cos(r) - 1 + r^2/2) / r^4 on |r| <= pi / 4, in r^2",
+    )
+
+
+def fit_error_functions(label, bits, erf_n, erfc_n):
+    fit(
+        f"erf{label}",
+        bits,
+        lambda x: mp.erf(x) / x - 1,
+        lambda x: x / mp.erf(x),
+        [2 * i for i in range(erf_n)],
+        mp.mpf("1e-9"),
+        mp.mpf(1),
+        "erf(x) / x - 1 on |x| <= 1, in x^2",
+    )
+    fit(
+        f"erfcx{label}",
+        bits,
+        lambda u: erfcx((2 * u + 2) / (1 - u)),
+        lambda u: mp.exp(-(((2 * u + 2) / (1 - u)) ** 2)) + mp.mpf(10) ** -9,
+        range(erfc_n),
+        -mp.mpf(1) / 3,
+        mp.mpf(1) / 2,
+        "exp(t^2) erfc(t) for 1 <= t <= 6, in u = (t - 2) / (t + 2)",
+    )
+
+
+def fit_logarithms():
     low, high = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(mp.mpf(2)) - 1
     fit(
         "logF32",
@@ -221,7 +224,10 @@ def main():
         top * mp.mpf("1.0001"),
         "(log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5, in s^2",
     )
-    print()
+
+
+def split_constants():
+    """Prints numbers as sums of several parts, so that products with few bits are exact."""
     ln2, log2e = mp.log(2), 1 / mp.log(2)
     split("ln2F32", ln2, 24, 2, 15)
     split("ln2F64", ln2, 53, 2, 41)
@@ -230,16 +236,35 @@ def main():
     split("twoThirdsF64", mp.mpf(2) / 3, 53, 2, 53)
     split("halfPiF32", mp.pi / 2, 24, 3, 24)
     split("halfPiF64", mp.pi / 2, 53, 3, 53)
+
+
+def print_two_over_pi():
     mp.mp.prec = 1400
     bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (64 * 20)))
     words = [0] + [bits >> (64 * (19 - i)) & (2**64 - 1) for i in range(20)]
     print("\n/// 64 zeros, then the first 1280 bits of 2/pi after the point")
     print(f"inline constexpr uint64_t twoOverPiBits[] = {{{', '.join(hex(w) for w in words)}}};")
+
+
+def main():
+    print("// Polynomial coefficients of VectorMath, lowest power first; made by FitVectorMath.py, do not edit.")
+    print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
+    print("#pragma once\n#include <cstdint>\n")
+    print("namespace kpkg::lower::coefficients {\n")
+    fit_float32_only()
+    for label, bits, exp_n, exp2_n, sin_n, cos_n, erf_n, erfc_n in (
+        ("F32", 24, 5, 6, 3, 3, 7, 8),
+        ("F64", 53, 10, 11, 6, 6, 14, 21),
+    ):
+        fit_exponentials(label, bits, exp_n, exp2_n)
+        fit_sines(label, bits, sin_n, cos_n)
+        fit_error_functions(label, bits, erf_n, erfc_n)
+        print()
+    fit_logarithms()
+    print()
+    split_constants()
+    print_two_over_pi()
     print("\n} // namespace kpkg::lower::coefficients")
-
-
-def erfcx(t):
-    return mp.exp(t * t) * mp.erfc(t)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 #include "dialect/lower/nvvm/AsyncInstructions.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
 
 using namespace mlir;
 
@@ -35,43 +34,20 @@ LogicalResult Emitter::emitBlock(Block &block) {
 
 LogicalResult Emitter::emit(Operation *op) {
   builder.setLoc(op->getLoc());
+  if (isa<tile::TileDialect>(op->getDialect()))
+    return emitTileOp(op);
+  if (isa<kgpu::KgpuDialect>(op->getDialect()))
+    return emitKgpuOp(op);
+  return emitStandardOp(op);
+}
+
+LogicalResult Emitter::emitTileOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](arith::ConstantOp constant) { return emitConstant(constant); })
-      .Case([&](tile::BlockIdOp block) {
-        define(block, {blockId(block.getAxis())});
-        return success();
-      })
-      .Case([&](kgpu::CtaIdOp id) {
-        define(id, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaId(builder, tile::GridAxis::x))});
-        return success();
-      })
-      .Case([&](kgpu::CtaCountOp count) {
-        define(count,
-               {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaCount(builder, tile::GridAxis::x))});
-        return success();
-      })
-      .Case([&](kgpu::ClusterIdOp id) {
-        Value cluster =
-            arith::DivUIOp::create(builder, ctaId(builder, tile::GridAxis::x), constantOf(builder, launch.cluster));
-        define(id, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), cluster)});
-        return success();
-      })
-      .Case([&](kgpu::ClusterRankOp rank) {
-        define(rank, {arith::IndexCastUIOp::create(builder, builder.getIndexType(), ctaOfCluster(builder))});
-        return success();
-      })
-      .Case([&](tile::GridDimOp size) {
-        define(size, {grid[unsigned(size.getAxis())]});
-        return success();
-      })
-      .Case([&](tile::DimOp dim) {
-        define(dim, {view(dim.getView()).shape[dim.getDimension()]});
-        return success();
-      })
-      .Case([&](tile::StrideOp stride) {
-        define(stride, {view(stride.getView()).stride[stride.getDimension()]});
-        return success();
-      })
+      .Case([&](tile::BlockIdOp block) { return emitAs(block, {blockId(block.getAxis())}); })
+      .Case([&](tile::GridDimOp size) { return emitAs(size, {grid[unsigned(size.getAxis())]}); })
+      .Case([&](tile::DimOp dim) { return emitAs(dim, {view(dim.getView()).shape[dim.getDimension()]}); })
+      .Case(
+          [&](tile::StrideOp stride) { return emitAs(stride, {view(stride.getView()).stride[stride.getDimension()]}); })
       .Case([&](tile::DropOp drop) { return emitDrop(drop); })
       .Case([&](tile::SliceOp slice) { return emitSlice(slice); })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
@@ -80,54 +56,52 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
       .Case([&](tile::AtomicOp atomic) { return emitAtomic(atomic); })
       .Case([&](tile::SplatOp splat) {
-        define(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
-        return success();
+        return emitAs(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
       })
-      .Case([&](tile::IotaOp iota) {
-        emitIota(iota);
-        return success();
-      })
+      .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
       .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape); })
       .Case([&](tile::PermuteOp permute) { return emitPermute(permute); })
       .Case([&](tile::ReduceOp reduce) {
         return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
       })
-      .Case([&](kgpu::PartialReduceOp reduce) {
-        return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
-      })
-      .Case([&](kgpu::HoldOp hold) {
-        emitHold(hold);
-        return success();
-      })
-      .Case([&](kgpu::WarpAnyOp any) {
-        Value isTrue;
-        for (Value held : registersOf(any.getValue()))
-          isTrue = isTrue ? arith::OrIOp::create(builder, isTrue, held).getResult() : held;
-        define(any, {anyLane(builder, isTrue)});
-        return success();
-      })
-      .Case([&](kgpu::ColumnsOp columns) { return emitColumns(columns); })
-      .Case([&](kgpu::JoinColumnsOp join) { return emitJoinColumns(join); })
-      .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })
       .Case([&](tile::CombineOp combine) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })
+      .Case([&](tile::ScanOp scan) { return emitScan(scan); })
+      .Case([&](tile::AssertOp check) { return emitAssert(check); })
+      .Case([&](tile::PrintOp print) { return emitPrint(print); })
+      .Default([&](Operation *other) { return emitStandardOp(other); });
+}
+
+LogicalResult Emitter::emitKgpuOp(Operation *op) {
+  auto emitNow = [](auto instruct) { // An instruction without results.
+    instruct();
+    return success();
+  };
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](kgpu::CtaIdOp id) { return emitAs(id, {asIndex(ctaId(builder, tile::GridAxis::x))}); })
+      .Case([&](kgpu::CtaCountOp count) { return emitAs(count, {asIndex(ctaCount(builder, tile::GridAxis::x))}); })
+      .Case([&](kgpu::ClusterIdOp id) { return emitClusterId(id); })
+      .Case([&](kgpu::ClusterRankOp rank) { return emitAs(rank, {asIndex(ctaOfCluster(builder))}); })
+      .Case([&](kgpu::PartialReduceOp reduce) {
+        return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
+      })
+      .Case([&](kgpu::HoldOp hold) { return emitHold(hold); })
+      .Case([&](kgpu::WarpAnyOp any) { return emitWarpAny(any); })
+      .Case([&](kgpu::ColumnsOp columns) { return emitColumns(columns); })
+      .Case([&](kgpu::JoinColumnsOp join) { return emitJoinColumns(join); })
+      .Case([&](kgpu::OwnPartOp own) { return emitOwnPart(own); })
       .Case([&](kgpu::PartialCombineOp combine) {
         return emitCombine(combine, combine.getInputs(), combine.getInits(), combine.getAxis());
       })
-      .Case([&](tile::ScanOp scan) { return emitScan(scan); })
       .Case([&](kgpu::PartialScanOp scan) { return emitPartialScan(scan); })
       .Case([&](kgpu::PutBeforeOp put) { return emitPutBefore(put); })
-      .Case([&](tile::AssertOp check) { return emitAssert(check); })
-      .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](kgpu::CvtLayoutOp convert) { return emitConversion(convert); })
       .Case([&](kgpu::AllocOp alloc) { return emitAlloc(alloc); })
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })
-      .Case<kgpu::ReshapeBufferOp, kgpu::TransposeBufferOp>([&](auto same) {
-        define(same, {scalar(same.getBuffer())});
-        return success();
-      })
+      .Case<kgpu::ReshapeBufferOp, kgpu::TransposeBufferOp>(
+          [&](auto same) { return emitAs(same, {scalar(same.getBuffer())}); })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })
@@ -136,26 +110,13 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::FetchOp fetch) { return emitFetch(fetch); })
       .Case([&](kgpu::TouchOp touch) { return emitTouch(touch); })
       .Case([&](kgpu::FetchedOp fetched) { return emitFetched(fetched); })
-      .Case([&](kgpu::AsyncCommitOp) {
-        commitAsyncCopies(builder);
-        return success();
-      })
-      .Case([&](kgpu::AsyncWaitOp wait) {
-        waitForAsyncCopies(builder, wait.getPending());
-        return success();
-      })
+      .Case([&](kgpu::AsyncCommitOp) { return emitNow([&] { commitAsyncCopies(builder); }); })
+      .Case([&](kgpu::AsyncWaitOp wait) { return emitNow([&] { waitForAsyncCopies(builder, wait.getPending()); }); })
       .Case([&](kgpu::MmaOp mma) { return emitMma(mma); })
-      .Case([&](kgpu::BarrierOp) {
-        emitBarrier();
-        return success();
-      })
-      .Case([&](kgpu::WarpBarrierOp) {
-        warpBarrier(builder);
-        return success();
-      })
+      .Case([&](kgpu::BarrierOp) { return emitNow([&] { emitBarrier(); }); })
+      .Case([&](kgpu::WarpBarrierOp) { return emitNow([&] { warpBarrier(builder); }); })
       .Case([&](kgpu::ClusterBarrierOp barrier) {
-        clusterBarrier(builder, barrier.getRelaxed());
-        return success();
+        return emitNow([&] { clusterBarrier(builder, barrier.getRelaxed()); });
       })
       .Case([&](kgpu::ExchangeInitOp init) { return emitExchangeInit(init); })
       .Case([&](kgpu::ExchangeOp exchange) { return emitExchange(exchange); })
@@ -177,12 +138,13 @@ LogicalResult Emitter::emit(Operation *op) {
       .Case([&](kgpu::WgmmaOp product) { return emitWgmma(product); })
       .Case([&](kgpu::SchedulingFenceOp fence) { return emitSchedulingFence(fence); })
       .Case([&](kgpu::WgmmaWaitOp wait) { return emitWgmmaWait(wait); })
-      .Case([&](ub::PoisonOp poison) {
-        Type type = poison.getType();
-        Value value = LLVM::PoisonOp::create(builder, getElementTypeOrSelf(type));
-        define(poison, TileRegisters(isa<RankedTensorType>(type) ? kgpu::layoutOf(type).registers() : 1, value));
-        return success();
-      })
+      .Default([&](Operation *other) { return emitStandardOp(other); });
+}
+
+LogicalResult Emitter::emitStandardOp(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](arith::ConstantOp constant) { return emitConstant(constant); })
+      .Case([&](ub::PoisonOp poison) { return emitPoison(poison); })
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::IfOp branch) { return emitIf(branch); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
@@ -191,6 +153,27 @@ LogicalResult Emitter::emit(Operation *op) {
           return emitElementwise(other);
         return LogicalResult(other->emitOpError("is not supported on GPUs yet"));
       });
+}
+
+Value Emitter::asIndex(Value word) { return arith::IndexCastUIOp::create(builder, builder.getIndexType(), word); }
+
+LogicalResult Emitter::emitClusterId(kgpu::ClusterIdOp op) {
+  Value cluster =
+      arith::DivUIOp::create(builder, ctaId(builder, tile::GridAxis::x), constantOf(builder, launch.cluster));
+  return emitAs(op, {asIndex(cluster)});
+}
+
+LogicalResult Emitter::emitWarpAny(kgpu::WarpAnyOp op) {
+  Value isTrue;
+  for (Value held : registersOf(op.getValue()))
+    isTrue = isTrue ? arith::OrIOp::create(builder, isTrue, held).getResult() : held;
+  return emitAs(op, {anyLane(builder, isTrue)});
+}
+
+LogicalResult Emitter::emitPoison(ub::PoisonOp op) {
+  Type type = op.getType();
+  Value value = LLVM::PoisonOp::create(builder, getElementTypeOrSelf(type));
+  return emitAs(op, TileRegisters(isa<RankedTensorType>(type) ? kgpu::layoutOf(type).registers() : 1, value));
 }
 
 } // namespace kpkg::lower::nvvm

@@ -6,6 +6,7 @@
 #include "dialect/lower/nvvm/ThreadPlace.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 
 namespace kpkg::lower::nvvm {
 
@@ -42,20 +43,31 @@ private:
   // Emitter.cpp: dispatch
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emit(mlir::Operation *op);
+  mlir::LogicalResult emitTileOp(mlir::Operation *op);
+  mlir::LogicalResult emitKgpuOp(mlir::Operation *op);
+  mlir::LogicalResult emitStandardOp(mlir::Operation *op); ///< Ops of arith, math, scf and ub.
+  Value asIndex(Value word);
+  mlir::LogicalResult emitClusterId(kgpu::ClusterIdOp op);
+  mlir::LogicalResult emitWarpAny(kgpu::WarpAnyOp op);
+  mlir::LogicalResult emitPoison(mlir::ub::PoisonOp op);
   /// Returns the registers of a tile; a scalar has one.
   mlir::ValueRange registersOf(Value value) const { return registers.find(value)->second; }
   Value scalar(Value value) const { return registersOf(value).front(); }
   const View &view(Value value) const { return views.find(value)->second; }
   void define(Value value, TileRegisters values) { registers[value] = std::move(values); }
+  mlir::LogicalResult emitAs(Value result, TileRegisters values) {
+    define(result, std::move(values));
+    return mlir::success();
+  }
 
   // Elementwise.cpp
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
   mlir::LogicalResult emitConstant(mlir::arith::ConstantOp op);
 
   // Shape.cpp
-  void emitIota(tile::IotaOp op);
+  mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
-  void emitHold(kgpu::HoldOp op);
+  mlir::LogicalResult emitHold(kgpu::HoldOp op);
   mlir::LogicalResult emitColumns(kgpu::ColumnsOp op);
   mlir::LogicalResult emitJoinColumns(kgpu::JoinColumnsOp op);
   mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
@@ -126,12 +138,15 @@ private:
   mlir::LogicalResult emitSchedulingFence(kgpu::SchedulingFenceOp op);
 
   // WarpgroupProducts.cpp
+  class WarpgroupProduct;
   mlir::LogicalResult emitWgmma(kgpu::WgmmaOp op);
   llvm::SmallVector<Value> leftFragment(Value tile, int64_t row, int64_t column);
   llvm::SmallVector<Value> positionWords(Value tile, int64_t row);
   mlir::LogicalResult emitWgmmaWait(kgpu::WgmmaWaitOp op);
 
-  mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op); // TensorStore.cpp
+  // TensorStore.cpp
+  class PanelStores;
+  mlir::LogicalResult emitTensorStore(kgpu::TensorStoreOp op);
 
   // Tiles.cpp
   mlir::LogicalResult emitNextTile(kgpu::NextTileOp op);

@@ -16,7 +16,7 @@ using layout::Coordinates;
 using layout::Layout;
 using layout::Part;
 
-void Emitter::emitIota(tile::IotaOp op) {
+LogicalResult Emitter::emitIota(tile::IotaOp op) {
   const Layout &layout = kgpu::layoutOf(op.getResult());
   TileRegisters values;
   Value own = warpgroup && ThreadPlace::isSum(layout, 0) ? ptx::hidden(builder, place.coordinate(layout, 0)) : Value();
@@ -27,7 +27,7 @@ void Emitter::emitIota(tile::IotaOp op) {
                    : place.coordinate(builder, layout, reg, 0);
     values.push_back(arith::IndexCastUIOp::create(builder, builder.getIndexType(), at));
   }
-  define(op, std::move(values));
+  return emitAs(op, std::move(values));
 }
 
 /// Returns thread 0 and the threads with one bit set. Layouts are linear, so a property of these threads holds for all.
@@ -76,12 +76,12 @@ LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   });
 }
 
-void Emitter::emitHold(kgpu::HoldOp op) {
+LogicalResult Emitter::emitHold(kgpu::HoldOp op) {
   ValueRange held = registersOf(op.getValue());
   SmallVector<Value> words = packWords(builder, held);
   for (Value &word : words)
     word = ptx::hidden(builder, word);
-  define(op, TileRegisters(unpackWords(builder, words, held.front().getType(), held.size())));
+  return emitAs(op, TileRegisters(unpackWords(builder, words, held.front().getType(), held.size())));
 }
 
 LogicalResult Emitter::emitOwnPart(kgpu::OwnPartOp op) {

@@ -8,9 +8,9 @@
 // CHECK: (kgpu-configure)
 // CHECK-NEXT: (tile-expand-add-stores)
 // CHECK-NEXT: (kgpu-schedule-tiles)
-// CHECK-NEXT: (kgpu-hoist-loads)
-// CHECK-NEXT: (kgpu-prefetch-loads)
-// CHECK: (kgpu-ring-loads)
+// CHECK-NOT: (kgpu-hoist-loads)
+// CHECK-NOT: (kgpu-prefetch-loads)
+// CHECK-NOT: (kgpu-ring-loads)
 // CHECK-NOT: (kgpu-expand-mma)
 // CHECK: (kgpu-insert-barriers)
 tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128>} {
@@ -25,8 +25,10 @@ tile.kernel @rows(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<thre
 // CHECK: (kgpu-hoist-loads)
 // CHECK-NEXT: (kgpu-make-persistent)
 // CHECK-NEXT: (kgpu-prefetch-loads)
+// CHECK: (kgpu-ring-loads)
 // CHECK: (kgpu-insert-barriers)
-tile.kernel @persistent_rows(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.launch<threads = 128, persistent>} {
+tile.kernel @persistent_rows(%x: !in, %y: !out)
+    attributes {kgpu.launch = #kgpu.launch<threads = 128, persistent, prefetch, early_loads, stages = 2>} {
   %zero = arith.constant 0.0 : bf16
   %c0 = arith.constant 0 : index
   %row = tile.block_id x
@@ -37,8 +39,9 @@ tile.kernel @persistent_rows(%x: !in, %y: !out) attributes {kgpu.launch = #kgpu.
 
 // Products by mma.sync: loops are merged for a ring of several slots only.
 // CHECK: (kgpu-schedule-tiles)
-// CHECK-NEXT: (kgpu-hoist-loads)
+// CHECK-NOT: (kgpu-merge-loops)
 // CHECK: (kgpu-expand-mma)
+// CHECK-NOT: (kgpu-ring-copies)
 // CHECK: (kgpu-insert-barriers)
 tile.kernel @warps(%x: !in, %w: !in, %y: !out, %rows: index) attributes {kgpu.launch = #kgpu.launch<threads = 128>} {
   %zero = arith.constant 0.0 : bf16
@@ -63,6 +66,8 @@ tile.kernel @warps(%x: !in, %w: !in, %y: !out, %rows: index) attributes {kgpu.la
 
 // CHECK: (kgpu-schedule-tiles)
 // CHECK-NEXT: (kgpu-merge-loops)
+// CHECK: (kgpu-ring-copies)
+// CHECK-NEXT: (kgpu-preload-fragments)
 // CHECK: (kgpu-insert-barriers)
 tile.kernel @warps_with_ring(%x: !in, %w: !in, %y: !out, %rows: index)
     attributes {kgpu.launch = #kgpu.launch<threads = 128, stages = 3>} {
@@ -91,6 +96,7 @@ tile.kernel @warps_with_ring(%x: !in, %w: !in, %y: !out, %rows: index)
 // CHECK-NOT: (kgpu-peel-loops)
 // CHECK: (kgpu-specialise-warps)
 // CHECK-NOT: (kgpu-multicast)
+// CHECK-NOT: (kgpu-rescale-conditionally)
 // CHECK-NOT: (kgpu-dynamic-tiles)
 // CHECK: (kgpu-verify-schedule)
 // CHECK-NOT: (kgpu-coalesce-stores)

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -28,133 +29,194 @@ Value shifted(Operation *op, Value use, int64_t by) {
   return arith::AddIOp::create(builder, op->getLoc(), use, more);
 }
 
-/// Moves the last op of a kind before `op` to after it. Operands of `op` stay before it.
-void moveDown(Operation *op, TypeID what) {
+/// A way to break one op.
+struct Rule {
+  StringRef name; ///< {0} stands for the op's name.
+  bool (*applies)(Operation *op);
+  void (*change)(Operation *op);
+};
+
+template <typename... Ops> bool is(Operation *op) { return isa<Ops...>(op); }
+
+template <typename Op> bool isInRole(Operation *op) { return isa<Op>(op) && op->getParentOfType<kgpu::RolesOp>(); }
+
+/// Returns whether the op computes a number of slots or uses.
+template <typename Op> bool counts(Operation *op) {
+  return isInRole<Op>(op) && op->getResult(0).getType().isInteger(32);
+}
+
+bool isMulticast(Operation *op) {
+  auto load = dyn_cast<kgpu::TensorLoadOp>(op);
+  return load && load.getMulticast();
+}
+
+/// Returns whether the op copies for its own CTA alone, in a kernel with clusters.
+bool isOwnCopy(Operation *op) {
+  auto findsRank = [](kgpu::ClusterRankOp) { return WalkResult::interrupt(); };
+  return isa<kgpu::TensorLoadOp>(op) && !isMulticast(op) &&
+         op->getParentOfType<ModuleOp>()->walk(findsRank).wasInterrupted();
+}
+
+template <unsigned dim> bool hasOffset(Operation *op) {
+  auto load = dyn_cast<kgpu::TensorLoadOp>(op);
+  return load && dim < load.getOffsets().size();
+}
+
+bool readsSlot(Operation *op) {
+  auto product = dyn_cast<kgpu::WgmmaOp>(op);
+  return product && product.getLhs().getDefiningOp<kgpu::SlotOp>();
+}
+
+void erase(Operation *op) {
+  if (op->getNumResults())
+    op->replaceAllUsesWith(op->getOperands().take_front(op->getNumResults()));
+  op->erase();
+}
+
+void repeat(Operation *op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); }
+
+template <int64_t by> void shiftUse(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get().getType().isInteger(32))
+      operand.set(shifted(op, operand.get(), by));
+}
+
+template <int64_t by> void shiftSecond(Operation *op) { op->setOperand(1, shifted(op, op->getOperand(1), by)); }
+
+template <int64_t by> void shiftBytes(Operation *op) {
+  auto acquire = cast<kgpu::AcquireOp>(op);
+  acquire.setBytes(uint64_t(int64_t(acquire.getBytes()) + by));
+}
+
+template <unsigned dim> void shiftOffset(Operation *op) {
+  OpOperand &offset = cast<kgpu::TensorLoadOp>(op).getOffsetsMutable()[dim];
+  offset.set(shifted(op, offset.get(), 64));
+}
+
+template <int64_t by> void shiftBound(Operation *op) {
+  auto loop = cast<scf::ForOp>(op);
+  loop.getUpperBoundMutable().assign(shifted(op, loop.getUpperBound(), by));
+}
+
+template <bool adds> void setAdds(Operation *op) {
+  OpBuilder builder(op);
+  cast<kgpu::WgmmaOp>(op).getAddsMutable().assign(arith::ConstantIntOp::create(builder, op->getLoc(), adds, 1));
+}
+
+/// Moves the last `Earlier` before `op` to after it. Operands of `op` stay before it.
+template <typename Earlier> void moveAfter(Operation *op) {
   for (Operation *earlier = op->getPrevNode(); earlier; earlier = earlier->getPrevNode())
-    if (earlier->getName().getTypeID() == what) {
+    if (isa<Earlier>(earlier)) {
       earlier->moveAfter(op);
       return;
     }
 }
 
-void moveUp(Operation *op, TypeID before) {
+/// Moves `op` to before the last `Earlier`.
+template <typename Earlier> void moveBefore(Operation *op) {
   for (Operation *earlier = op->getPrevNode(); earlier; earlier = earlier->getPrevNode())
-    if (earlier->getName().getTypeID() == before) {
+    if (isa<Earlier>(earlier)) {
       op->moveBefore(earlier);
       return;
     }
 }
+
+constexpr auto usesSlot = is<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp>;
+constexpr auto isCopy = is<kgpu::TensorLoadOp>;
+constexpr auto isProduct = is<kgpu::WgmmaOp>;
+
+const Rule rules[] = {
+    {"no {0}",
+     is<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp, kgpu::WgmmaWaitOp, kgpu::PingPongWaitOp,
+        kgpu::PingPongSignalOp>,
+     erase},
+    {"{0} of the next use", usesSlot, shiftUse<1>},
+    {"{0} two uses ahead", usesSlot, shiftUse<2>},
+    {"{0} twice", usesSlot, repeat},
+    {"acquire of other bytes", is<kgpu::AcquireOp>, shiftBytes<-128>},
+    {"acquire of other bytes", is<kgpu::AcquireOp>, shiftBytes<128>},
+    {"copy to a place further on", isCopy,
+     [](Operation *op) {
+       auto load = cast<kgpu::TensorLoadOp>(op);
+       load.setDistance(load.getDistance() + 1024);
+     }},
+    {"copy by another map", isCopy,
+     [](Operation *op) {
+       auto load = cast<kgpu::TensorLoadOp>(op);
+       load.setMap(load.getMap() == 0 ? 1 : 0);
+     }},
+    {"copy before its slot is empty", isCopy, moveAfter<kgpu::AcquireOp>},
+    {"copy from elsewhere", hasOffset<0>, shiftOffset<0>},
+    {"copy from elsewhere", hasOffset<1>, shiftOffset<1>},
+    {"copy from elsewhere", hasOffset<2>, shiftOffset<2>},
+    {"copy from elsewhere", hasOffset<3>, shiftOffset<3>},
+    {"copy from elsewhere", hasOffset<4>, shiftOffset<4>},
+    {"copy for one CTA alone", isMulticast, [](Operation *op) { cast<kgpu::TensorLoadOp>(op).removeMulticastAttr(); }},
+    {"copy of one CTA for all", isOwnCopy, [](Operation *op) { cast<kgpu::TensorLoadOp>(op).setMulticast(0); }},
+    {"release within a CTA",
+     [](Operation *op) {
+       auto ring = dyn_cast<kgpu::RingOp>(op);
+       return ring && ring.getCluster();
+     },
+     [](Operation *op) { cast<kgpu::RingOp>(op).setCluster(false); }},
+    {"another CTA's tile", isInRole<kgpu::ClusterRankOp>,
+     [](Operation *op) {
+       Value other = shifted(op->getNextNode(), op->getResult(0), 1);
+       op->getResult(0).replaceAllUsesExcept(other, other.getDefiningOp());
+     }},
+    {"release before the wait", is<kgpu::ReleaseOp>, moveBefore<kgpu::WgmmaWaitOp>},
+    {"release before the product", is<kgpu::ReleaseOp>, moveBefore<kgpu::WgmmaOp>},
+    {"product before its operands", isProduct, moveAfter<kgpu::AwaitOp>},
+    {"operands exchanged with the last slot", readsSlot,
+     [](Operation *op) {
+       auto slot = cast<kgpu::WgmmaOp>(op).getLhs().getDefiningOp<kgpu::SlotOp>();
+       OpBuilder builder(slot);
+       slot.getIndexMutable().assign(arith::ConstantIndexOp::create(builder, slot.getLoc(), 1));
+     }},
+    {"sum that never starts", isProduct, setAdds<true>},
+    {"sum that always starts",
+     [](Operation *op) {
+       auto product = dyn_cast<kgpu::WgmmaOp>(op);
+       return product && !matchPattern(product.getAdds(), m_Zero());
+     },
+     setAdds<false>},
+    {"wait for all but one",
+     [](Operation *op) {
+       auto wait = dyn_cast<kgpu::WgmmaWaitOp>(op);
+       return wait && wait.getPending() == 0;
+     },
+     [](Operation *op) { cast<kgpu::WgmmaWaitOp>(op).setPending(1); }},
+    {"slots counted otherwise", counts<arith::RemUIOp>, shiftSecond<-1>},
+    {"uses counted by twos", counts<arith::AddIOp>, shiftSecond<1>},
+    {"loop of another length", isInRole<scf::ForOp>, shiftBound<-1>},
+    {"loop of another length", isInRole<scf::ForOp>, shiftBound<1>},
+    {"uses from one on", isInRole<scf::ForOp>,
+     [](Operation *op) {
+       for (OpOperand &init : cast<scf::ForOp>(op).getInitArgsMutable())
+         if (init.get().getType().isInteger(32))
+           init.set(shifted(op, init.get(), 1));
+     }},
+    {"buffer over another",
+     [](Operation *op) {
+       auto alloc = dyn_cast<kgpu::AllocOp>(op);
+       return alloc && alloc.getOffset() && *alloc.getOffset() != 0;
+     },
+     [](Operation *op) {
+       auto alloc = cast<kgpu::AllocOp>(op);
+       alloc.setOffset(*alloc.getOffset() - 512);
+     }},
+};
 } // namespace
 
 std::vector<Mutation> mutations(ModuleOp module) {
   std::vector<Mutation> all;
   size_t index = 0;
-  auto add = [&](size_t at, const std::string &name, std::function<void(Operation *)> change) {
-    all.push_back({name, [at, change](ModuleOp copy) { change(opAt(copy, at)); }});
-  };
-  auto erased = [](Operation *op) {
-    if (op->getNumResults())
-      op->replaceAllUsesWith(op->getOperands().take_front(op->getNumResults()));
-    op->erase();
-  };
-  auto useShift = [](int64_t by) {
-    return [by](Operation *op) {
-      for (OpOperand &operand : op->getOpOperands())
-        if (operand.get().getType().isInteger(32))
-          operand.set(shifted(op, operand.get(), by));
-    };
-  };
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     size_t at = index++;
-    std::string name = op->getName().stripDialect().str();
-    bool inRoles = op->getParentOfType<kgpu::RolesOp>() != nullptr;
-    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp, kgpu::WgmmaWaitOp,
-            kgpu::PingPongWaitOp, kgpu::PingPongSignalOp>(op))
-      add(at, "no " + name, erased);
-    if (isa<kgpu::AcquireOp, kgpu::AwaitOp, kgpu::ReleaseOp, kgpu::TensorLoadOp>(op)) {
-      add(at, name + " of the next use", useShift(1));
-      add(at, name + " two uses ahead", useShift(2));
-      add(at, name + " twice",
-          [](Operation *op) { op->getBlock()->getOperations().insert(std::next(op->getIterator()), op->clone()); });
-    }
-    if (isa<kgpu::AcquireOp>(op))
-      for (int64_t by : {-128, 128})
-        add(at, "acquire of other bytes", [by](Operation *op) {
-          auto acquire = cast<kgpu::AcquireOp>(op);
-          acquire.setBytes(uint64_t(int64_t(acquire.getBytes()) + by));
-        });
-    if (isa<kgpu::TensorLoadOp>(op)) {
-      add(at, "copy to a place further on", [](Operation *op) {
-        auto load = cast<kgpu::TensorLoadOp>(op);
-        load.setDistance(load.getDistance() + 1024);
-      });
-      add(at, "copy by another map", [](Operation *op) {
-        auto load = cast<kgpu::TensorLoadOp>(op);
-        load.setMap(load.getMap() == 0 ? 1 : 0);
-      });
-      add(at, "copy before its slot is empty", [](Operation *op) { moveDown(op, TypeID::get<kgpu::AcquireOp>()); });
-      for (unsigned dim = 0; dim < cast<kgpu::TensorLoadOp>(op).getOffsets().size(); ++dim)
-        add(at, "copy from elsewhere", [dim](Operation *op) {
-          OpOperand &offset = cast<kgpu::TensorLoadOp>(op).getOffsetsMutable()[dim];
-          offset.set(shifted(op, offset.get(), 64));
-        });
-    }
-    if (auto load = dyn_cast<kgpu::TensorLoadOp>(op); load && load.getMulticast())
-      add(at, "copy for one CTA alone", [](Operation *op) { cast<kgpu::TensorLoadOp>(op).removeMulticastAttr(); });
-    else if (load && module->walk([](kgpu::ClusterRankOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      add(at, "copy of one CTA for all", [](Operation *op) { cast<kgpu::TensorLoadOp>(op).setMulticast(0); });
-    if (auto ring = dyn_cast<kgpu::RingOp>(op); ring && ring.getCluster())
-      add(at, "release within a CTA", [](Operation *op) { cast<kgpu::RingOp>(op).setCluster(false); });
-    if (isa<kgpu::ClusterRankOp>(op) && inRoles)
-      add(at, "another CTA's tile", [](Operation *op) {
-        Value other = shifted(op->getNextNode(), op->getResult(0), 1);
-        op->getResult(0).replaceAllUsesExcept(other, other.getDefiningOp());
-      });
-    if (isa<kgpu::ReleaseOp>(op)) {
-      add(at, "release before the wait", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaWaitOp>()); });
-      add(at, "release before the product", [](Operation *op) { moveUp(op, TypeID::get<kgpu::WgmmaOp>()); });
-    }
-    if (isa<kgpu::WgmmaOp>(op)) {
-      add(at, "product before its operands", [](Operation *op) { moveDown(op, TypeID::get<kgpu::AwaitOp>()); });
-      if (cast<kgpu::WgmmaOp>(op).getLhs().getDefiningOp<kgpu::SlotOp>())
-        add(at, "operands exchanged with the last slot", [](Operation *op) {
-          auto slot = cast<kgpu::WgmmaOp>(op).getLhs().getDefiningOp<kgpu::SlotOp>();
-          OpBuilder builder(slot);
-          slot.getIndexMutable().assign(arith::ConstantIndexOp::create(builder, slot.getLoc(), 1));
-        });
-      add(at, "sum that never starts", [](Operation *op) {
-        OpBuilder builder(op);
-        cast<kgpu::WgmmaOp>(op).getAddsMutable().assign(arith::ConstantIntOp::create(builder, op->getLoc(), 1, 1));
-      });
-      if (!matchPattern(cast<kgpu::WgmmaOp>(op).getAdds(), m_Zero()))
-        add(at, "sum that always starts", [](Operation *op) {
-          OpBuilder builder(op);
-          cast<kgpu::WgmmaOp>(op).getAddsMutable().assign(arith::ConstantIntOp::create(builder, op->getLoc(), 0, 1));
-        });
-    }
-    if (auto wait = dyn_cast<kgpu::WgmmaWaitOp>(op); wait && wait.getPending() == 0)
-      add(at, "wait for all but one", [](Operation *op) { cast<kgpu::WgmmaWaitOp>(op).setPending(1); });
-    if (isa<arith::RemUIOp>(op) && inRoles && op->getResult(0).getType().isInteger(32))
-      add(at, "slots counted otherwise", [](Operation *op) { op->setOperand(1, shifted(op, op->getOperand(1), -1)); });
-    if (isa<arith::AddIOp>(op) && inRoles && op->getResult(0).getType().isInteger(32))
-      add(at, "uses counted by twos", [](Operation *op) { op->setOperand(1, shifted(op, op->getOperand(1), 1)); });
-    if (isa<scf::ForOp>(op) && inRoles) {
-      for (int64_t by : {-1, 1})
-        add(at, "loop of another length", [by](Operation *op) {
-          auto loop = cast<scf::ForOp>(op);
-          loop.getUpperBoundMutable().assign(shifted(op, loop.getUpperBound(), by));
-        });
-      add(at, "uses from one on", [](Operation *op) {
-        for (OpOperand &init : cast<scf::ForOp>(op).getInitArgsMutable())
-          if (init.get().getType().isInteger(32))
-            init.set(shifted(op, init.get(), 1));
-      });
-    }
-    if (auto alloc = dyn_cast<kgpu::AllocOp>(op); alloc && alloc.getOffset() && *alloc.getOffset() != 0)
-      add(at, "buffer over another", [](Operation *op) {
-        auto alloc = cast<kgpu::AllocOp>(op);
-        alloc.setOffset(*alloc.getOffset() - 512);
-      });
+    for (const Rule &rule : rules)
+      if (rule.applies(op))
+        all.push_back({llvm::formatv(rule.name.data(), op->getName().stripDialect()).str(),
+                       [at, &rule](ModuleOp copy) { rule.change(opAt(copy, at)); }});
   });
   return all;
 }

@@ -102,6 +102,28 @@ void WarpInterpreter::access(Operation &op) {
     values[load.getResult()] = std::move(loaded);
 }
 
+/// Runs an exchange of words between lanes.
+void WarpInterpreter::shuffle(Operation &op) {
+  const Lanes word = get(op.getOperand(isa<NVVM::ShflOp>(op) ? 1 : 0));
+  if (auto shfl = dyn_cast<NVVM::ShflOp>(op)) {
+    ASSERT_EQ(shfl.getKind(), NVVM::ShflKind::idx);
+    return each(op, [&](ArrayRef<uint64_t> x, unsigned thread) {
+      // PTX: lanes of a group keep the bits that the mask names; a lane beyond the group reads itself.
+      unsigned lane = thread % warpSize, keep = x[3] >> 8 & 31, bound = (lane & keep) | (x[3] & 31 & ~keep);
+      unsigned source = (lane & keep) | (x[2] & ~keep);
+      return word[thread - lane + (source <= bound ? source : lane)];
+    });
+  }
+  gpu::ShuffleMode mode = cast<gpu::ShuffleOp>(op).getMode();
+  bool isButterfly = mode == gpu::ShuffleMode::XOR;
+  ASSERT_TRUE(isButterfly || mode == gpu::ShuffleMode::IDX);
+  each(op, [&](ArrayRef<uint64_t> x, unsigned thread) {
+    unsigned lane = thread % warpSize, source = isButterfly ? lane ^ x[1] : x[1];
+    EXPECT_EQ(x[2], 32u);
+    return word[thread - lane + (source < x[2] ? source : lane)];
+  });
+}
+
 void WarpInterpreter::run(Operation &op) {
   using Operands = ArrayRef<uint64_t>;
   TypeSwitch<Operation *>(&op)
@@ -130,26 +152,8 @@ void WarpInterpreter::run(Operation &op) {
         unsigned width = widthOf(cmp.getLhs().getType());
         each(op, [&](Operands x, unsigned) { return compare(cmp.getPredicate(), x[0], x[1], width); });
       })
-      .Case([&](gpu::ShuffleOp shuffle) {
-        bool isButterfly = shuffle.getMode() == gpu::ShuffleMode::XOR;
-        ASSERT_TRUE(isButterfly || shuffle.getMode() == gpu::ShuffleMode::IDX);
-        const Lanes word = get(shuffle.getValue());
-        each(op, [&](Operands x, unsigned thread) {
-          unsigned lane = thread % warpSize, source = isButterfly ? lane ^ x[1] : x[1];
-          EXPECT_EQ(x[2], 32u);
-          return word[thread - lane + (source < x[2] ? source : lane)];
-        });
-      })
-      .Case([&](NVVM::ShflOp shuffle) {
-        ASSERT_EQ(shuffle.getKind(), NVVM::ShflKind::idx);
-        const Lanes word = get(shuffle.getVal());
-        each(op, [&](Operands x, unsigned thread) {
-          // PTX: lanes of a group keep the bits that the mask names; a lane beyond the group reads itself.
-          unsigned lane = thread % warpSize, keep = x[3] >> 8 & 31, bound = (lane & keep) | (x[3] & 31 & ~keep);
-          unsigned source = (lane & keep) | (x[2] & ~keep);
-          return word[thread - lane + (source <= bound ? source : lane)];
-        });
-      })
+      .Case([&](gpu::ShuffleOp) { shuffle(op); })
+      .Case([&](NVVM::ShflOp) { shuffle(op); })
       .Case([&](LLVM::GEPOp gep) {
         ASSERT_TRUE(gep.getElemType().isInteger(8));
         int32_t fixed = gep.getRawConstantIndices().front();

@@ -31,6 +31,7 @@ private:
   void run(mlir::Operation &op);
   template <typename Function> void each(mlir::Operation &op, Function function);
   void access(mlir::Operation &op);
+  void shuffle(mlir::Operation &op);
 
   unsigned threads, warpSize;
   std::vector<uint8_t> memory;
