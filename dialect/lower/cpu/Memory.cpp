@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -11,11 +12,7 @@ using namespace mlir;
 namespace kpkg::lower::cpu {
 
 Type registerType(Type element) {
-  if (element.isF16() || element.isBF16())
-    return IntegerType::get(element.getContext(), 16);
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
-    return IntegerType::get(element.getContext(), 8);
-  return element;
+  return isNarrowFloat(element) ? IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()) : element;
 }
 
 Type memoryType(Type element) {
