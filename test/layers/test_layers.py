@@ -195,8 +195,6 @@ def test_no_cycle_within_kgpu():
 def test_at_most_one_cyclic_group_in_a_folder():
     groups: dict[str, list[list[str]]] = {}
     for group in cyclic_groups(includes_of_units()):
-        if group[0].startswith("dialect/lower/cpu/"):  # its two groups, of products and of batched rows, remain
-            continue
         groups.setdefault(group[0].rsplit("/", 1)[0], []).append(group)
     assert not {folder: found for folder, found in groups.items() if len(found) > 1}
 

@@ -32,7 +32,7 @@ Value worst(OpBuilder &builder, Location loc, Type element, tile::ArgReduceKind 
   bool max = looksForMax(kind);
   if (auto type = dyn_cast<FloatType>(element)) {
     const llvm::fltSemantics &semantics = type.getFloatSemantics();
-    bool hasInfinity = !isa<Float8E4M3FNType>(type);
+    bool hasInfinity = APFloat::semanticsHasInf(semantics);
     APFloat value = hasInfinity ? APFloat::getInf(semantics, max) : APFloat::getLargest(semantics, max);
     return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(element, value));
   }

@@ -1,6 +1,7 @@
 // Implements the types of elements in registers and in memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/Elements.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "dialect/tile/ir/ElementBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -10,11 +11,7 @@ using namespace mlir;
 namespace kpkg::lower::cpu {
 
 Type registerType(Type element) {
-  if (element.isF16() || element.isBF16())
-    return IntegerType::get(element.getContext(), 16);
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
-    return IntegerType::get(element.getContext(), 8);
-  return element;
+  return isNarrowFloat(element) ? IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()) : element;
 }
 
 Type memoryType(Type element) {

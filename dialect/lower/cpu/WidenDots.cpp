@@ -7,6 +7,7 @@
 // Sums of i8 products below 2^53 are exact in f64, and are then wrapped to i32. The microkernel supports f16, bf16, f32
 // and f64 operands only.
 #include "dialect/lower/cpu/WidenDots.h"
+#include "dialect/lower/math/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -23,7 +24,7 @@ void widenDots(tile::KernelOp kernel) {
     Location loc = dot.getLoc();
     Value a = dot.getLhs(), b = dot.getRhs();
     for (OpOperand *operand : {&dot.getLhsMutable(), &dot.getRhsMutable()})
-      if (isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(operand->get().getType())))
+      if (isFloat8(getElementTypeOrSelf(operand->get().getType())))
         operand->set(
             arith::ExtFOp::create(builder, loc, withElement(operand->get(), builder.getBF16Type()), operand->get()));
     if (!getElementTypeOrSelf(a.getType()).isInteger(8))

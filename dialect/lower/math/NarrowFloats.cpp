@@ -8,9 +8,9 @@ using namespace mlir;
 
 namespace kpkg::lower {
 
-bool isNarrowFloat(Type element) {
-  return element.isF16() || element.isBF16() || isa<Float8E4M3FNType, Float8E5M2Type>(element);
-}
+bool isFloat8(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
+bool isNarrowFloat(Type element) { return element.isF16() || element.isBF16() || isFloat8(element); }
 
 namespace {
 /// Builds integer and float ops on scalars or vectors of one shape.
@@ -62,7 +62,8 @@ Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type element) {
     Value half = k.bitcast(k.shl(k.widen(bits, 16), 8), builder.getF16Type());
     return arith::ExtFOp::create(builder, loc, k.as(builder.getF32Type()), half);
   }
-  // f8E4M3FN: moves exponent and mantissa into an f32 whose exponent is too small by 120. The multiplication that
+  assert(isa<Float8E4M3FNType>(element) && "a narrow float without a conversion");
+  // Moves exponent and mantissa into an f32 whose exponent is too small by 120. The multiplication that
   // corrects the exponent also normalises subnormals.
   Value wide = k.widen(bits, 32);
   Value magnitude = k.mask(wide, 0x7f), sign = k.shl(k.mask(wide, 0x80), 24);
@@ -114,8 +115,9 @@ Value roundToNarrow(OpBuilder &builder, Location loc, Value value, Type element)
     value = roundToOdd(k, value);
   if (element.isF16())
     return k.bitcast(arith::TruncFOp::create(builder, loc, k.as(element), value), builder.getIntegerType(16));
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+  if (isFloat8(element))
     return roundToF8(k, value, isa<Float8E5M2Type>(element));
+  assert(element.isBF16() && "a narrow float without a conversion");
   Value bits = k.bits32(value);
   Value rounded = k.plus(k.plus(bits, k.number(0x7fff)), k.mask(k.shr(bits, 16), 1));
   Value quiet = k.orBits(bits, k.number(0x00400000));

@@ -1,5 +1,6 @@
 // Emits elementwise ops: one scalar op for each register.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/math/NarrowFloats.h"
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/InlinePtx.h"
@@ -26,8 +27,6 @@ LogicalResult Emitter::emitConstant(arith::ConstantOp op) {
 }
 
 namespace {
-bool isNarrow(Type type) { return type.isBF16() || type.isF16() || isa<Float8E4M3FNType, Float8E5M2Type>(type); }
-
 /// Widens a bf16 by a shift, which is cheaper than the conversion instruction: bf16 is the upper half of f32.
 Value widenBFloat(ImplicitLocOpBuilder &builder, Value value) {
   Type i32 = builder.getI32Type();
@@ -138,16 +137,16 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
       return extend(builder, operands.front(), element);
     // Arithmetic on narrow floats is computed in f32 and rounded once.
     bool widens =
-        isNarrow(element) &&
+        isNarrowFloat(element) &&
         !isa<arith::TruncFOp, arith::ExtFOp, arith::SelectOp, arith::BitcastOp, arith::SIToFPOp, arith::UIToFPOp>(op);
-    bool compares = isa<arith::CmpFOp>(op) && isNarrow(operands.front().getType());
+    bool compares = isa<arith::CmpFOp>(op) && isNarrowFloat(operands.front().getType());
     SmallVector<Value> given(operands);
     if (idleBits != 0)
       given[0] = arith::AndIOp::create(builder, given[0], arith::ConstantIndexOp::create(builder, ~idleBits));
     Type f32 = builder.getF32Type();
     if (widens || compares)
       for (Value &operand : given)
-        if (isNarrow(operand.getType()))
+        if (isNarrowFloat(operand.getType()))
           operand = extend(builder, operand, f32);
     // Conversions from 64-bit integers run at a fraction of the rate of those from 32 bits.
     if (isa<arith::SIToFPOp>(op) && given[0].getType().isInteger(64) && tile::fitsInt32(op->getOperand(0)))

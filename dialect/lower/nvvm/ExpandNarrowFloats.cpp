@@ -19,8 +19,6 @@ namespace kpkg::lower::nvvm {
 using namespace mlir;
 
 namespace {
-bool isEightBits(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
-
 Value extended(OpBuilder &builder, Location loc, Value value, Type to) {
   Value bits = arith::BitcastOp::create(builder, loc, builder.getI8Type(), value);
   Value wide = extendToF32(builder, loc, bits, value.getType());
@@ -42,12 +40,12 @@ void widen(Operation *op) {
   Location loc = op->getLoc();
   IRMapping mapping;
   for (Value operand : op->getOperands())
-    if (isEightBits(operand.getType()) && !mapping.contains(operand))
+    if (isFloat8(operand.getType()) && !mapping.contains(operand))
       mapping.map(operand, extended(builder, loc, operand, builder.getF32Type()));
   Operation *wide = builder.clone(*op, mapping);
   for (auto [result, original] : llvm::zip_equal(wide->getResults(), op->getResults())) {
     Type type = original.getType();
-    if (!isEightBits(type)) {
+    if (!isFloat8(type)) {
       original.replaceAllUsesWith(result);
       continue;
     }
@@ -71,17 +69,16 @@ void expandNarrowFloats(Operation *root) {
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
     bool computes = op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::BitcastOp>(op);
-    if (computes &&
-        (llvm::any_of(op->getOperandTypes(), isEightBits) || llvm::any_of(op->getResultTypes(), isEightBits)))
+    if (computes && (llvm::any_of(op->getOperandTypes(), isFloat8) || llvm::any_of(op->getResultTypes(), isFloat8)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
     OpBuilder builder(op);
     Value result;
     // The other side of a conversion may have 8 bits too.
-    if (auto extend = dyn_cast<arith::ExtFOp>(op); extend && !isEightBits(extend.getType()))
+    if (auto extend = dyn_cast<arith::ExtFOp>(op); extend && !isFloat8(extend.getType()))
       result = extended(builder, op->getLoc(), extend.getIn(), extend.getType());
-    else if (auto truncate = dyn_cast<arith::TruncFOp>(op); truncate && !isEightBits(truncate.getIn().getType()))
+    else if (auto truncate = dyn_cast<arith::TruncFOp>(op); truncate && !isFloat8(truncate.getIn().getType()))
       result = rounded(builder, op->getLoc(), truncate.getIn(), truncate.getType());
     if (!result) {
       widen(op);

@@ -4,7 +4,7 @@
 #include "mlir/IR/Operation.h"
 
 namespace kpkg::lower::nvvm {
-/// Replaces conversions from and to f8E4M3FN and f8E5M2 scalars inside `root` by integer arithmetic. Other scalar ops
+/// Replaces conversions from and to scalars of the 8-bit floats inside `root` by integer arithmetic. Other scalar ops
 /// on these types are computed in f32, and each result is rounded once.
 void expandNarrowFloats(mlir::Operation *root);
 

@@ -18,15 +18,9 @@ void TileDialect::registerTypes() {
       >();
 }
 
-bool kpkg::tile::isElementType(Type type) {
-  if (type.isIndex() || type.isF64() || type.isF32() || type.isF16() || type.isBF16())
-    return true;
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
-    return true;
-  for (unsigned width : {1, 8, 16, 32, 64})
-    if (type.isSignlessInteger(width))
-      return true;
-  return false;
+// isElementType.
+namespace kpkg::tile {
+#include "dialect/tile/ir/TileConstraints.cpp.inc"
 }
 
 int64_t kpkg::tile::elementBytes(Type element, int64_t count) {

@@ -58,7 +58,9 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
 // The element types of tiles and views. Int of the language is `index`.
 def Tile_Float : FloatOfWidths<[64, 32, 16]>;
 def Tile_Element : AnyTypeOf<[F64, F32, F16, BF16, F8E4M3FN, F8E5M2, I1, I8, I16, I32, I64, Index],
-                             "f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i1, i8, i16, i32, i64 or index">;
+                             "f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i1, i8, i16, i32, i64 or index"> {
+  let cppFunctionName = "isElementType";
+}
 
 // A tile: static shape, rank >= 1, at most 2^20 elements.
 class Tile_TileOf<list<Type> elements, string what> : Type<And<[

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/cuda/TensorMap.h"
 #include "runtime/device/cuda/Api.h"
+#include <kpkg/dtype.hpp>
 
 #include <mutex>
 
@@ -12,30 +13,19 @@ namespace kpkg::cuda {
 // most 2 %.
 static constexpr int noInterleave = 0, promoteTo128Bytes = 2, fillWithZeros = 0;
 
+/// Returns the constant for a dtype. Elements of 8 bits are bytes of any meaning: tensor maps only copy.
 static int driverType(int32_t dtype) {
-  switch (dtype) {
-  case KPKG_INT16:
-  case KPKG_UINT16:
-    return 1;
-  case KPKG_UINT32:
-    return 2;
-  case KPKG_INT32:
-    return 3;
-  case KPKG_UINT64:
-    return 4;
-  case KPKG_INT64:
-    return 5;
-  case KPKG_FLOAT16:
-    return 6;
-  case KPKG_FLOAT32:
-    return 7;
-  case KPKG_FLOAT64:
-    return 8;
-  case KPKG_BFLOAT16:
-    return 9;
-  default:
-    return 0; // a byte of any meaning
+  const DTypeRecord &record = dtypeRecord(DType(dtype));
+  bool isSigned = record.kind == DTypeKind::Signed, isFloat = record.kind == DTypeKind::Float;
+  switch (record.bits) {
+  case 16:
+    return !isFloat ? 1 : record.exponentBits == 8 ? 9 : 6;
+  case 32:
+    return isFloat ? 7 : isSigned ? 3 : 2;
+  case 64:
+    return isFloat ? 8 : isSigned ? 5 : 4;
   }
+  return 0;
 }
 
 static int driverSwizzle(uint32_t bytes) { return bytes == 0 ? 0 : bytes == 32 ? 1 : bytes == 64 ? 2 : 3; }

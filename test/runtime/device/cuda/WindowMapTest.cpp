@@ -162,6 +162,32 @@ TEST(WindowMaps, AreEncodedAsTheDriverTakesThem) {
   EXPECT_THAT(refused.error().message, HasSubstr("cuTensorMapEncodeIm2col failed"));
 }
 
+TEST(TensorMaps, ElementsOfEachDtypeHaveTheirSize) {
+  setenv("KPKG_CUDA_DRIVER", KPKG_TEST_FAKE_DRIVER, 1);
+  auto typeOf = [](DType dtype) {
+    cuda::TensorMapShape shape;
+    shape.dtype = int32_t(dtype), shape.rank = 2;
+    shape.extents = {16, 16}, shape.strides = {1, 128}, shape.box = {16, 16};
+    cuda::TensorMapValue value;
+    Status made = cuda::TensorMaps(shape).at(4096, value);
+    EXPECT_TRUE(made) << dtypeName(dtype);
+    FakeTensorMap map;
+    std::memcpy(&map, &value, sizeof map);
+    return int(map.type);
+  };
+  constexpr int64_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2}; // by the constants of cuda.h
+  for (const DTypeRecord &record : dtypeRecords)
+    if (record.bits >= 8) {
+      EXPECT_EQ(bytes[typeOf(record.dtype)], dtypeBytes(record.dtype)) << record.name;
+    }
+  const std::pair<DType, int> known[] = {{DType::Bool, 0},    {DType::Float8_e5m2, 0}, {DType::Int16, 1},
+                                         {DType::UInt32, 2},  {DType::Int32, 3},       {DType::UInt64, 4},
+                                         {DType::Int64, 5},   {DType::Float16, 6},     {DType::Float32, 7},
+                                         {DType::Float64, 8}, {DType::BFloat16, 9}};
+  for (auto [dtype, type] : known)
+    EXPECT_EQ(typeOf(dtype), type) << dtypeName(dtype);
+}
+
 TEST(WindowMaps, MalformedWindowsAreRefused) {
   json manifest = test::sampleManifest();
   auto view = [](const char *name, int rank) {
