@@ -111,8 +111,8 @@ bool KernelEmitter::canCopyRows(tile::GatherOp op) {
   return type.getDimSize(0) % lanes == 0 && type.getDimSize(1) % lanes == 0;
 }
 
-/// Returns the number of lines up to the last one inside: of `count` lines (0: one) from `line` on, of which `inside`
-/// tells which are inside, after `counted` earlier ones.
+/// Returns the number of lines up to the last one that is inside. `inside` has a bit for each of `count` lines (0: one)
+/// from `line` on. `counted` is the result for the lines before these.
 Value KernelEmitter::countLines(Value inside, int64_t count, Value line, Value counted) {
   Type i32 = builder.getI32Type();
   Value bits = count ? Value(LLVM::BitcastOp::create(builder, loc, builder.getIntegerType(count), inside)) : inside;

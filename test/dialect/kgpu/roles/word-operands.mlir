@@ -59,20 +59,3 @@ tile.kernel @product(%x: !x, %w: !w, %y: !y) {
   }
   tile.return
 }
-
-// Three warpgroups do not load fragments.
-// CHECK-LABEL: tile.kernel @thirds
-// CHECK-NOT: kgpu.roles
-tile.kernel @thirds(%x: !x, %w: !w, %y: !y) {
-  %zero = arith.constant 0.0 : f32
-  %zeros = arith.constant dense<0.0> : tensor<192x64xf32>
-  %c0 = arith.constant 0 : index
-  %u = tile.load %x[%c0, %c0] fill %zero : !x -> tensor<32x192xf32>
-  %v = tile.load %w[%c0, %c0] fill %zero : !w -> tensor<64x32xf32>
-  %left = tile.permute %u [1, 0] : tensor<32x192xf32> -> tensor<192x32xf32>
-  %right = tile.permute %v [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
-  %p = tile.dot %left, %right, %zeros precision tf32 : tensor<192x32xf32>, tensor<32x64xf32>, tensor<192x64xf32>
-  %r = tile.permute %p [1, 0] : tensor<192x64xf32> -> tensor<64x192xf32>
-  tile.store %r, %y[%c0, %c0] : tensor<64x192xf32>, !y
-  tile.return
-}
