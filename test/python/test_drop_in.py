@@ -76,6 +76,17 @@ def test_windows_far_larger_than_the_input(ops, layout):
     assert torch.equal(leaf.grad, torch.full_like(x, float(sums.shape[2] * sums.shape[3])))
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_windows_far_larger_than_the_input_on_gpus(libraries, layout):
+    """Every kernel of GPUs that takes such windows skips what is outside, too; `libraries` are loaded before."""
+    pooling = kpkg.load(build_for_gpus("pooling"))
+    x = torch.randn(1, 3, 4, 5).contiguous(memory_format=layout)
+    found = pooling.max_pool2d(x, **WIDE)
+    assert torch.equal(found, x.amax((2, 3), keepdim=True).expand_as(found))
+    means = pooling.avg_pool2d(x, **WIDE, count_include_pad=False)
+    assert_close(means, x.mean((2, 3), keepdim=True).expand_as(means))
+
+
 @pytest.fixture(scope="module")
 def products(libraries):
     """Returns gemm with the GPU kernels, compiled for this CPU.

@@ -23,6 +23,27 @@ static BoundedOperand bound(DotCode &code, const DotOperand &operand, std::array
 
 static bool mayBeOne(Value stride) { return getConstantIntValue(stride).value_or(1) == 1; }
 
+/// Returns the steps of the depth. It ends where either operand ends; beyond it, one of them reads as zero.
+static Value depthSteps(DotCode &code, const BoundedOperand &a, const BoundedOperand &b) {
+  int64_t width = code.plan.width();
+  return code.quotient(code.max(code.add(code.min(a.end[1], b.end[0]), code.index(width - 1)), code.index(0)), width);
+}
+
+/// Emits `multiply(panel, column, vectors)` for each panel of `columns` packed columns. The last one may have fewer
+/// vectors.
+static void forEachColumnPanel(DotCode &code, Value packedColumns, Value columns,
+                               llvm::function_ref<void(Value, Value, int64_t)> multiply) {
+  const DotPlan &plan = code.plan;
+  code.forEach(code.index(0), columns, plan.nr, [&](Value column) {
+    Value panel = code.at(packedColumns, plan.shape.accType, code.mul(column, code.index(plan.kc)));
+    int64_t all = plan.nr / plan.lanes;
+    if (all == 1)
+      return multiply(panel, column, 1);
+    Value isNarrow = code.atMost(columns, code.add(column, code.index(plan.lanes)));
+    code.ifElse(isNarrow, [&] { multiply(panel, column, 1); }, [&] { multiply(panel, column, all); });
+  });
+}
+
 /// Multiplies through packed panels.
 static void multiplyPacked(DotCode &code, const BoundedOperand &a, const BoundedOperand &b, Value acc,
                            int64_t accStride, Value scratch) {
@@ -31,9 +52,7 @@ static void multiplyPacked(DotCode &code, const BoundedOperand &a, const Bounded
   Type type = plan.shape.accType, byte = code.b.getI8Type();
   Value packedRows = scratch, packedColumns = code.at(scratch, byte, layout.columns),
         edge = code.at(scratch, byte, layout.edge);
-  // The depth ends where either operand ends; beyond it, one of them reads as zero.
-  Value depth = code.quotient(
-      code.max(code.add(code.min(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
+  Value depth = depthSteps(code, a, b);
 
   code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
@@ -43,20 +62,12 @@ static void multiplyPacked(DotCode &code, const BoundedOperand &a, const Bounded
       code.forEach(code.index(0), b.end[1], plan.nc, [&](Value column) {
         Value columns = code.min(code.index(plan.nc), code.sub(b.end[1], column));
         (b.lines ? packColumnLines : packColumns)(code, b, column, columns, k, kSteps, packedColumns);
-        code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
-          Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
-          auto multiply = [&](int64_t vectors) {
-            code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {
-              Value rowPanel = code.at(packedRows, type, code.mul(panelRow, code.index(plan.kc)));
-              multiplyPanels(code, rowPanel, columnPanel, vectors, kSteps, acc, accStride, code.add(row, panelRow),
-                             code.add(column, panelColumn), edge);
-            });
-          };
-          int64_t all = plan.nr / plan.lanes;
-          if (all == 1)
-            return multiply(1);
-          Value isNarrow = code.atMost(columns, code.add(panelColumn, code.index(plan.lanes)));
-          code.ifElse(isNarrow, [&] { multiply(1); }, [&] { multiply(all); });
+        forEachColumnPanel(code, packedColumns, columns, [&](Value panel, Value panelColumn, int64_t vectors) {
+          code.forEach(code.index(0), rows, plan.mr, [&](Value panelRow) {
+            Value rowPanel = code.at(packedRows, type, code.mul(panelRow, code.index(plan.kc)));
+            multiplyPanels(code, rowPanel, panel, vectors, kSteps, acc, accStride, code.add(row, panelRow),
+                           code.add(column, panelColumn), edge);
+          });
         });
       });
     });
@@ -69,10 +80,9 @@ static void multiplyByTiles(DotCode &code, const BoundedOperand &a, const Bounde
                             int64_t accStride, Value scratch) {
   const DotPlan &plan = code.plan;
   DotScratch layout = plan.scratch();
-  Type type = plan.shape.accType, byte = code.b.getI8Type();
+  Type byte = code.b.getI8Type();
   Value packedColumns = code.at(scratch, byte, layout.columns), edge = code.at(scratch, byte, layout.edge);
-  Value depth = code.quotient(
-      code.max(code.add(code.min(a.end[1], b.end[0]), code.index(plan.width() - 1)), code.index(0)), plan.width());
+  Value depth = depthSteps(code, a, b);
 
   code.forEach(code.index(0), depth, plan.kc, [&](Value k) {
     Value kSteps = code.roundUp(code.min(code.index(plan.kc), code.sub(depth, k)), plan.kUnroll);
@@ -82,17 +92,9 @@ static void multiplyByTiles(DotCode &code, const BoundedOperand &a, const Bounde
       code.forEach(code.index(0), a.end[0], plan.mr, [&](Value row) {
         Value rows = code.min(code.index(plan.mr), code.sub(a.end[0], row));
         (a.lines ? packRowLines : packRows)(code, a, row, rows, k, kSteps, scratch);
-        code.forEach(code.index(0), columns, plan.nr, [&](Value panelColumn) {
-          Value columnPanel = code.at(packedColumns, type, code.mul(panelColumn, code.index(plan.kc)));
-          auto multiply = [&](int64_t vectors) {
-            multiplyTiles(code, scratch, columnPanel, vectors, kSteps, acc, accStride, row,
-                          code.add(column, panelColumn), edge);
-          };
-          int64_t all = plan.nr / plan.lanes;
-          if (all == 1)
-            return multiply(1);
-          Value isNarrow = code.atMost(columns, code.add(panelColumn, code.index(plan.lanes)));
-          code.ifElse(isNarrow, [&] { multiply(1); }, [&] { multiply(all); });
+        forEachColumnPanel(code, packedColumns, columns, [&](Value panel, Value panelColumn, int64_t vectors) {
+          multiplyTiles(code, scratch, panel, vectors, kSteps, acc, accStride, row, code.add(column, panelColumn),
+                        edge);
         });
       });
     });

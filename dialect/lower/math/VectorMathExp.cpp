@@ -36,25 +36,30 @@ static ReducedExp reduceExp2(FloatCode &f, Value high, Value low) {
   return {shifted, f.mul(r, f.polynomial(f.isDouble() ? ArrayRef(exp2F64) : ArrayRef(exp2F32), r))};
 }
 
-/// Returns (1 + tail) * 2^n in two steps, because 2^n itself may be denormal or overflow.
-static Value scale(FloatCode &f, const ReducedExp &reduced) {
+/// Returns (1 + tail) * 2^n in two steps, because 2^n itself may be denormal or overflow. Where `isZero`, returns 0
+/// without a product that underflows, which is slow on CPUs of Intel.
+static Value scale(FloatCode &f, const ReducedExp &reduced, Value isZero) {
   Value offset = f.number(f.roundingOffset());
   Value n = f.sub(reduced.shifted, offset);
   Value half = f.fma(n, f.number(0.5), offset);
   Value rest = f.add(f.sub(n, f.sub(half, offset)), offset);
-  Value significand = f.add(reduced.tail, f.number(1));
+  Value significand = f.select(isZero, f.number(0), f.add(reduced.tail, f.number(1)));
   return f.mul(f.mul(significand, f.powerOfTwo(half)), f.powerOfTwo(rest));
 }
 
 Value emitExp(FloatCode &f, Value x) {
   // Beyond these bounds the result is 0 or infinity for every x.
-  x = f.atMost(f.atLeast(x, f.isDouble() ? -746 : -104), f.isDouble() ? 710 : 89);
-  return scale(f, reduceExp(f, x));
+  double least = f.isDouble() ? -746 : -104;
+  Value isZero = f.less(x, f.number(least));
+  x = f.atMost(f.atLeast(x, least), f.isDouble() ? 710 : 89);
+  return scale(f, reduceExp(f, x), isZero);
 }
 
 static Value emitExp2(FloatCode &f, Value high, Value low) {
-  high = f.atMost(f.atLeast(high, f.isDouble() ? -1076 : -151), f.isDouble() ? 1025 : 129);
-  return scale(f, reduceExp2(f, high, low));
+  double least = f.isDouble() ? -1076 : -151;
+  Value isZero = f.less(high, f.number(least));
+  high = f.atMost(f.atLeast(high, least), f.isDouble() ? 1025 : 129);
+  return scale(f, reduceExp2(f, high, low), isZero);
 }
 
 Value emitExp2(FloatCode &f, Value x) { return emitExp2(f, x, Value()); }
