@@ -1,4 +1,4 @@
-"""Generates the pages under docs/compiler/: of dialects and passes from TableGen, of dtypes and chips from tables.
+"""Generates the pages under docs/compiler/: of dialects and passes from TableGen, the others from tables.
 
 Called with `--check` it writes nothing, and lists the pages that differ from their source.
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from signature_page import complaints, signatures, signatures_page
 from table_pages import TABLE_PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,9 @@ PAGES: dict[str, tuple[str, list[tuple[str, list[str]]]]] = {
         ],
     ),
 }
-ALL_PAGES = [*PAGES, *TABLE_PAGES]
+#: The pages that are made without TableGen, and what makes each.
+OWN_PAGES = {**TABLE_PAGES, "signatures.md": signatures_page}
+ALL_PAGES = [*PAGES, *OWN_PAGES]
 
 
 def generated(source: str, options: list[str]) -> str:
@@ -55,8 +58,8 @@ def generated(source: str, options: list[str]) -> str:
 
 def page(name: str) -> str:
     """Returns the whole text of a page."""
-    if name in TABLE_PAGES:
-        return TABLE_PAGES[name]()
+    if name in OWN_PAGES:
+        return OWN_PAGES[name]()
     heading, parts = PAGES[name]
     sources = ", ".join(f"`{source}`" for source, _ in parts)
     notice = f"`tools/dev pages` writes this page from {sources}. [compiler.md](../compiler.md) explains the whole."
@@ -72,7 +75,7 @@ def unknown_passes() -> list[str]:
 
 def differing() -> list[str]:
     """Lists the pages that are not as their sources make them."""
-    return unknown_passes() + [
+    return [*unknown_passes(), *complaints(signatures())] + [
         f"{FOLDER}/{name}: differs from its source; run `tools/dev pages`"
         for name in ALL_PAGES
         if not (ROOT / FOLDER / name).is_file() or (ROOT / FOLDER / name).read_text() != page(name)
