@@ -1,4 +1,4 @@
-// Checks the examples of docs/diagnostics.md, docs/language.md and docs/compiler.md.
+// Checks the examples of docs/diagnostics.md, docs/language.md and pages beside it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Program.h"
 #include "compiler/diag/Render.h"
@@ -181,7 +181,8 @@ TEST(Catalogue, EachKindIsProvoked) {
 }
 
 TEST(Pages, ExamplesAreRight) {
-  for (const char *page : {"docs/language.md", "docs/compiler.md"}) {
+  for (const char *page :
+       {"docs/language.md", "docs/compiler.md", "docs/mojo.md", "docs/tuning.md", "docs/coming-from.md"}) {
     std::vector<std::string> examples = blocks(readFile(root / page), "k");
     EXPECT_FALSE(examples.empty()) << page;
     for (const std::string &example : examples) {
