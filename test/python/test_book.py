@@ -100,3 +100,13 @@ def test_kernels_are_files(page):
     """Each block of the language is a file, which a command of the page or its Python builds."""
     text = (BOOK / page).read_text()
     assert text.count("\n```k\n") == sum(mark.endswith(".k") for mark, _ in examples(page)), page
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page[0].isdigit()])
+def test_chapters_end_with_an_exercise(page):
+    """A chapter begins with its task. It has one exercise, whose folded solution is tested as the examples are."""
+    text = (BOOK / page).read_text()
+    task, exercise = text.split("## Exercise\n")
+    assert task.splitlines()[2].startswith("**Task:**")
+    solution = exercise.split("<details><summary>Solution</summary>")[1].split("</details>")[0]
+    assert EXAMPLE.search(solution)

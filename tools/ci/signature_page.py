@@ -60,10 +60,10 @@ def builtins() -> dict[tuple[str, str], str]:
 
 
 def handlers() -> dict[str, str]:
-    """Maps each member function of Elaborator that checks a call to its body."""
+    """Maps each member function of Elaborator in the files of calls to its text."""
     found = {}
     for path in sorted(CHECKER.glob("Check*.cpp")):
-        for part in re.split(r"^Operand Elaborator::", path.read_text(), flags=re.M)[1:]:
+        for part in re.split(r"^(?:[\w:<>* ]+)?Elaborator::(?=\w+\()", path.read_text(), flags=re.M)[1:]:
             name, first = part.split("(", 1)[0], part.splitlines()[0]
             found[name] = first if first.endswith("}") else part.split("\n}\n")[0]
     return found
@@ -78,12 +78,19 @@ class Taken(NamedTuple):
     named: set[str]
 
 
-def taken(handler: str, bodies: dict[str, str]) -> Taken:
-    """Reads a handler, and the handlers that it gives the call to."""
+def with_callees(handler: str, bodies: dict[str, str]) -> str:
+    """Returns the text of a handler, and of those that it gives the call to. Names given to them count as taken."""
     text = bodies[handler]
-    for callee in re.findall(r"return (\w+)\([^;]*\bsite\b[^;]*\);", text):
-        if callee in bodies and callee != handler:
-            text += bodies[callee]
+    for callee, given in re.findall(r"\b(\w+)\(([^;{]*\bsite\b[^;{]*)\);", text):
+        if callee in bodies and callee != handler and "Arguments arguments" in bodies[callee]:
+            passed = re.findall(r'"(\w+)"', given) if re.search(r"\btake\(\w+\)", bodies[callee]) else []
+            text += bodies[callee] + "".join(f'take("{name}")' for name in passed)
+    return text
+
+
+def taken(handler: str, bodies: dict[str, str]) -> Taken:
+    """Reads what a handler takes."""
+    text = with_callees(handler, bodies)
     for kind, name in re.findall(r'nodeKind == Kind::(\w+) \? arguments\.named\("(\w+)"\)', text):
         if f"Kind::{kind}" not in bodies[handler]:
             text = text.replace(f'named("{name}")', "")
@@ -117,10 +124,11 @@ def shown(signature: str) -> Taken:
 
 
 def decorators() -> set[str]:
-    """Returns the decorators that the checker knows."""
-    known = re.search(r"> known = \{(.*?)\};", (CHECKER / "Program.cpp").read_text(), re.S)
-    assert known, "compiler/check/Program.cpp: no list `known` of decorators"
-    return set(re.findall(r'"([\w.]+)"', known[1]))
+    """Returns the decorators that the checker knows: the list in its sources that has `register.torch`."""
+    for path in sorted([*CHECKER.glob("*.cpp"), *CHECKER.glob("*.h")]):
+        if known := re.search(r'\{([\s\w".,]*"register\.torch"[\s\w".,]*)\}', path.read_text()):
+            return set(re.findall(r'"([\w.]+)"', known[1]))
+    raise ValueError("compiler/check: no list of decorators")
 
 
 def complaints(listed: list[Row]) -> list[str]:
@@ -145,15 +153,15 @@ def complaints(listed: list[Row]) -> list[str]:
 
 def place(row: Row, bodies: dict[str, str], known: dict[tuple[str, str], str]) -> str:
     """Says where a function may be called: as its handler does, else as its heading does."""
-    only = re.search(r"onlyIn\(BodyKind::(\w+)", bodies[known[row.base, row.name]])
+    only = re.search(r"onlyIn\(BodyKind::(\w+)", with_callees(known[row.base, row.name], bodies))
     return {"Kernel": "kernels", "Op": "ops"}[only[1]] if only else row.place
 
 
-def prelude_rows() -> list[tuple[str, str, str]]:
+def prelude_rows() -> list[tuple[str, str]]:
     """Returns the functions of the prelude, with the first line of their documentation."""
     text = (ROOT / PRELUDE).read_text()
-    functions = re.findall(r'^def (.*):\n    """(.*?)"""', text, re.M)
-    return [(f"`{signature}`", "anywhere", meaning) for signature, meaning in functions]
+    functions = re.findall(r'^def (.*):\n    """(.*?)(?:"""|\n)', text, re.M)
+    return [(f"`{signature}`", meaning) for signature, meaning in functions]
 
 
 def signatures_page() -> str:
@@ -172,7 +180,7 @@ def signatures_page() -> str:
             if row.heading == heading and row.base in BASES
         ]
         parts += [f"## {heading}", table(["signature", "in", "meaning"], lines)]
-    parts += ["## Prelude", table(["signature", "in", "meaning"], prelude_rows())]
+    parts += ["## Prelude", table(["signature", "meaning"], prelude_rows())]
     words = [row for row in listed if row.base.startswith("+")]
     parts += [
         "## Statements, indices and attributes",
