@@ -10,11 +10,17 @@ namespace {
 
 /// Forgets the ranges of variables that a loop body assigns, for the body and the code after it.
 void forgetAssigned(ValueRanges &valueRanges, const BodyScope &scope, const ast::Block &body) {
+  std::function<void(const Binding &)> forget = [&](const Binding &binding) {
+    if (binding.kind == Binding::Variable)
+      valueRanges.forget(binding.local);
+    for (const Binding &item : binding.items)
+      forget(item);
+  };
   std::set<std::string> names;
   collectAssigned(body, names);
   for (const std::string &name : names)
-    if (const Binding *binding = scope.find(name); binding && binding->kind == Binding::Variable)
-      valueRanges.forget(binding->local);
+    if (const Binding *binding = scope.find(name))
+      forget(*binding);
 }
 
 } // namespace

@@ -108,6 +108,7 @@ private:
   Operand checkCompare(const ast::CompareExpr &expr);
   Operand binary(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand comparison(ast::CompareOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
+  Operand binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand compareNone(bool isNone, const Operand &operand, SourceRange range);
   Operand power(const Operand &base, const Operand &exponent, SourceRange range);
   Operand divisionOfInts(const Operand &lhs, const Operand &rhs, SourceRange range);
@@ -210,10 +211,6 @@ private:
   Flow checkBlock(const ast::Block &block);
   Flow checkFrom(const ast::Block &block, size_t first);
   Flow checkStatement(const ast::Stmt &stmt);
-  void checkVar(const ast::VarStmt &stmt);
-  void declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
-  void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
-  void checkAugmented(const ast::AugmentedStmt &stmt);
   void checkComptimeConst(const ast::ComptimeConstStmt &stmt);
   void checkComptimeAssert(const ast::ComptimeAssertStmt &stmt);
   Flow checkReturn(const ast::ReturnStmt &stmt);
@@ -253,7 +250,26 @@ private:
   void declareTarget(const ast::Identifier &name, Operand operand);
 
   // Exits.cpp: early returns, breaks and continues as flags
+
+  // CheckVariable.cpp
   ExitFlag newFlag();
+  void declare(const ast::Identifier &name, Binding binding);
+  /// Returns the items of a tuple, or of a sequence that is known while compiling.
+  std::vector<Operand> itemsOf(const Operand &value);
+  bool hasItems(const Operand &value) const;
+  std::optional<Binding> newVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
+  void declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
+  void checkVar(const ast::VarStmt &stmt);
+  Operand valueOf(const Binding &variable, SourceRange range);
+  std::optional<size_t> itemNumber(const ast::IndexExpr &expr, size_t count);
+  const Binding *variableItem(const ast::Expr &target, bool &isWrong);
+  bool isOfOtherTile(const ast::NameExpr &name);
+  std::optional<std::vector<Operand>> assignedItems(const Operand &value, size_t count);
+  void assign(const Binding &variable, const std::string &name, const Operand &value, SourceRange range);
+  void assignIndex(const ast::IndexExpr &index, const Operand &value, SourceRange range);
+  void assignName(const ast::NameExpr &name, const Operand &value, SourceRange range);
+  void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
+  void checkAugmented(const ast::AugmentedStmt &stmt);
   void exitHere(ExitFlag &flag);
   hir::Local *need(ExitFlag &flag);
   Flow guarded(const std::function<Flow()> &rest, SourceRange range);
