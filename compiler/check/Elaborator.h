@@ -228,6 +228,7 @@ private:
   std::optional<Range> checkRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkWhile(const ast::WhileStmt &stmt);
+  std::optional<std::vector<Node *>> tileCounts(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body,
                    SourceRange range);
   Flow checkLoopExit(SourceRange range, bool isBreak);

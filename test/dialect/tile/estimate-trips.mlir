@@ -121,3 +121,20 @@ tile.kernel @causal(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>) {
   tile.store %a, %y[%c0] : tensor<64xf32>, !tile.view<1xf32, mut>
   tile.return
 }
+
+// Tiles of numbers are counted by arguments.
+// CHECK: tile.kernel @tiles_of_numbers
+// CHECK-SAME: tiles = "1*count(value(2) 64 ceildiv)*count(value(3))"
+tile.kernel @tiles_of_numbers(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %n: index, %m: index) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %0 = arith.subi %c0, %n : index
+  %1 = arith.floordivsi %0, %c64 : index
+  %2 = arith.subi %c0, %1 : index
+  tile.for_tiles (%i, %j) to (%2, %m) {
+    %v = tile.load %x[%i, %j] fill %zero : !tile.view<2xf32> -> tensor<1x64xf32>
+    tile.store %v, %y[%i, %j] : tensor<1x64xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
