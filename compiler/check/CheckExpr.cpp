@@ -206,7 +206,9 @@ Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
     diags.report(diag::ComptimeError, expr.range, item.error);
     return error(expr.range);
   }
-  diags.report(diag::NotIndexable, expr.range, describe(base));
+  DiagnosticBuilder report = diags.report(diag::NotIndexable, expr.range, describe(base));
+  if (isOneElement(base))
+    report.note(diag::ScalarReads, expr.range);
   return error(expr.range);
 }
 
@@ -283,7 +285,7 @@ Operand Elaborator::checkLogical(const ast::LogicalExpr &expr) {
       return lhs;
     Operand rhs = check(*expr.rhs);
     if (!rhs.isError() && !rhs.type->isScalar(DType::Bool)) {
-      diags.report(diag::ConditionNotBool, expr.rhs->range, describe(rhs));
+      reportNoCondition(rhs, expr.rhs->range);
       return error(expr.range);
     }
     return rhs;

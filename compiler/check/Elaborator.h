@@ -139,6 +139,8 @@ private:
   Node *convert(const Operand &operand, const Type *type, std::string_view what);
   bool fitsConstant(const Value &value, DType element);
   Node *condition(const Operand &operand, SourceRange range);
+  static bool isOneElement(const Operand &operand);
+  void reportNoCondition(const Operand &operand, SourceRange range);
   Node *intNode(const Operand &operand, std::string_view what);
   Node *listNode(const Operand &operand, std::string_view what);
 
@@ -226,9 +228,9 @@ private:
   Flow checkComptimeFor(const ast::ForStmt &stmt);
   Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
   std::optional<Range> checkRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
+  std::optional<std::vector<Node *>> tileCounts(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkWhile(const ast::WhileStmt &stmt);
-  std::optional<std::vector<Node *>> tileCounts(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body,
                    SourceRange range);
   Flow checkLoopExit(SourceRange range, bool isBreak);
@@ -248,12 +250,9 @@ private:
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
                   const std::vector<Node *> &parameters, SourceRange range);
-  void declareTarget(const ast::Identifier &name, Operand operand);
-
-  // Exits.cpp: early returns, breaks and continues as flags
 
   // CheckVariable.cpp
-  ExitFlag newFlag();
+  void declareTarget(const ast::Identifier &name, Operand operand);
   void declare(const ast::Identifier &name, Binding binding);
   /// Returns the items of a tuple, or of a sequence that is known while compiling.
   std::vector<Operand> itemsOf(const Operand &value);
@@ -271,6 +270,9 @@ private:
   void assignName(const ast::NameExpr &name, const Operand &value, SourceRange range);
   void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
   void checkAugmented(const ast::AugmentedStmt &stmt);
+
+  // Exits.cpp: early returns, breaks and continues as flags
+  ExitFlag newFlag();
   void exitHere(ExitFlag &flag);
   hir::Local *need(ExitFlag &flag);
   Flow guarded(const std::function<Flow()> &rest, SourceRange range);
