@@ -269,7 +269,9 @@ Operand Elaborator::callScalarType(CallSite &site) {
   if (value.isError())
     return value;
   if (!value.type->isScalar()) {
-    diags.report(diag::OperandUnfit, expr->range, site.name, describe(value));
+    DiagnosticBuilder report = diags.report(diag::OperandUnfit, expr->range, site.name, describe(value));
+    if (isOneElement(value))
+      report.note(diag::ScalarReads, expr->range);
     return error(site.range());
   }
   return castTo(value, *dtypeOfTypeName(site.name), site.range());

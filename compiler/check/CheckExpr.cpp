@@ -26,7 +26,7 @@ Meaning BodyScope::lookup(const std::string &name, SourceRange range) const {
   const Binding *binding = find(name);
   if (!binding)
     return module.lookup(name, range);
-  if (binding->kind == Binding::Variable)
+  if (binding->kind != Binding::Alias)
     return {Meaning::RunTime, {}};
   if (binding->operand.isError())
     return {Meaning::Reported, {}};
@@ -71,13 +71,8 @@ std::optional<DType> Elaborator::comptimeDType(const ast::Expr &expr) {
 }
 
 Operand Elaborator::checkName(const ast::NameExpr &expr) {
-  if (const Binding *binding = scope->find(expr.name)) {
-    if (binding->kind == Binding::Variable)
-      return runTime(getLocal(binding->local, expr.range));
-    Operand operand = binding->operand;
-    operand.range = expr.range;
-    return operand;
-  }
+  if (const Binding *binding = scope->find(expr.name))
+    return valueOf(*binding, expr.range);
   Meaning meaning = scope->lookup(expr.name, expr.range);
   if (meaning.kind == Meaning::Known)
     return constant(meaning.value, expr.range);
@@ -197,24 +192,23 @@ Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
     return indexTensor(base, expr);
   if (base.type->kind == TypeKind::List)
     return indexList(base, expr);
-  if (base.isTuple() || base.constant) {
+  if (base.isTuple()) {
+    std::optional<size_t> number = itemNumber(expr, base.items.size());
+    return number ? base.items[*number] : error(expr.range);
+  }
+  if (base.constant) {
     auto at = expr.arguments.size() == 1 ? comptimeInt(*expr.arguments[0].value) : std::nullopt;
     if (!at)
       return error(expr.range);
-    if (base.constant) {
-      Folded item = foldIndex(*base.constant, Value(*at));
-      if (item)
-        return constant(*item.value, expr.range);
-      diags.report(diag::ComptimeError, expr.range, item.error);
-      return error(expr.range);
-    }
-    int64_t size = static_cast<int64_t>(base.items.size()), index = *at < 0 ? *at + size : *at;
-    if (index >= 0 && index < size)
-      return base.items[index];
-    diags.report(diag::ComptimeError, expr.range, fmt::format("index {} is outside of {} items", *at, size));
+    Folded item = foldIndex(*base.constant, Value(*at));
+    if (item)
+      return constant(*item.value, expr.range);
+    diags.report(diag::ComptimeError, expr.range, item.error);
     return error(expr.range);
   }
-  diags.report(diag::NotIndexable, expr.range, describe(base));
+  DiagnosticBuilder report = diags.report(diag::NotIndexable, expr.range, describe(base));
+  if (isOneElement(base))
+    report.note(diag::ScalarReads, expr.range);
   return error(expr.range);
 }
 
@@ -291,7 +285,7 @@ Operand Elaborator::checkLogical(const ast::LogicalExpr &expr) {
       return lhs;
     Operand rhs = check(*expr.rhs);
     if (!rhs.isError() && !rhs.type->isScalar(DType::Bool)) {
-      diags.report(diag::ConditionNotBool, expr.rhs->range, describe(rhs));
+      reportNoCondition(rhs, expr.rhs->range);
       return error(expr.range);
     }
     return rhs;

@@ -1,7 +1,9 @@
-// Checks lists of Int on the host.
+// Checks lists of Int on the host, and of run-time values in kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/comptime/Fold.h"
+
+#include <algorithm>
 
 namespace kpkg::compiler {
 
@@ -17,12 +19,36 @@ Operand Elaborator::checkList(const ast::ListExpr &expr) {
   }
   if (values.size() == items.size())
     return constant(Value::list(std::move(values)), expr.range);
+  if (kind == BodyKind::Kernel) // an index is known while compiling, so that each item is a value of its own
+    return tuple(std::move(items), expr.range);
   std::vector<Node *> nodes;
   for (const Operand &item : items)
     nodes.push_back(intNode(item, "an item of a list"));
-  if (kind == BodyKind::Kernel)
-    return notSupported(expr.range, "a list of run-time values in a kernel", "use scalars or tiles");
   return result(Kind::MakeList, types.list, expr.range, std::move(nodes));
+}
+
+/// Joins two tuples, or repeats one: `[v] * 4`.
+Operand Elaborator::binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range) {
+  constexpr int64_t maxItems = 4096;
+  std::vector<Operand> items = itemsOf(lhs);
+  std::vector<Operand> others = itemsOf(rhs);
+  if (op == ast::BinaryOp::Add && hasItems(lhs) && hasItems(rhs)) {
+    items.insert(items.end(), others.begin(), others.end());
+    return tuple(std::move(items), range);
+  }
+  if (op != ast::BinaryOp::Mul || !rhs.isConstantInt()) {
+    reportNoNumbers(lhs, rhs, spelling(op), range);
+    return error(range);
+  }
+  int64_t count = std::max<int64_t>(rhs.constant->asInt(), 0);
+  if (count > maxItems / std::max<int64_t>(static_cast<int64_t>(items.size()), 1)) {
+    diags.report(diag::ComptimeLimit, range, fmt::format("{} items", maxItems));
+    return error(range);
+  }
+  std::vector<Operand> repeated;
+  for (int64_t i = 0; i < count; ++i)
+    repeated.insert(repeated.end(), items.begin(), items.end());
+  return tuple(std::move(repeated), range);
 }
 
 Operand Elaborator::indexList(const Operand &list, const ast::IndexExpr &expr) {

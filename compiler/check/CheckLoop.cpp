@@ -10,11 +10,17 @@ namespace {
 
 /// Forgets the ranges of variables that a loop body assigns, for the body and the code after it.
 void forgetAssigned(ValueRanges &valueRanges, const BodyScope &scope, const ast::Block &body) {
+  std::function<void(const Binding &)> forget = [&](const Binding &binding) {
+    if (binding.kind == Binding::Variable)
+      valueRanges.forget(binding.local);
+    for (const Binding &item : binding.items)
+      forget(item);
+  };
   std::set<std::string> names;
   collectAssigned(body, names);
   for (const std::string &name : names)
-    if (const Binding *binding = scope.find(name); binding && binding->kind == Binding::Variable)
-      valueRanges.forget(binding->local);
+    if (const Binding *binding = scope.find(name))
+      forget(*binding);
 }
 
 } // namespace
@@ -289,56 +295,71 @@ Flow Elaborator::checkLoopExit(SourceRange range, bool isBreak) {
   return Flow::Exits;
 }
 
-Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call) {
+/// Returns how many tiles there are along each coordinate of a loop over `output_tiles`. Returns nothing after an
+/// error.
+std::optional<std::vector<hir::Node *>> Elaborator::tileCounts(const ast::ForStmt &stmt, const ast::CallExpr &call) {
   CallSite site;
   site.call = &call;
   site.name = "output_tiles";
   site.arguments = &call.arguments;
-  auto *index = call.callee->as<ast::IndexExpr>();
   Arguments arguments(*this, site);
   const ast::Expr *output = arguments.take("output");
-  if (const ast::Expr *order = arguments.take("order", false)) // a hint, which never changes results
+  std::vector<const ast::Expr *> others = arguments.rest();
+  if (const ast::Expr *order = arguments.named("order")) // a hint, which never changes results
     check(*order);
   bool isWrong = !arguments.finish();
-  if (kind != BodyKind::Kernel) {
-    diags.report(diag::OnlyInKernels, call.range, "output_tiles");
-    isWrong = true;
-  } else if (tileDepth || depth > 1 || block != frame->body || !frame->loops.empty()) {
-    notSupported(call.range, "`output_tiles` inside other control flow", "make it the outermost loop of the kernel");
-    isWrong = true;
+  Operand first = output ? check(*output) : error(call.range);
+  if (isWrong || first.isError())
+    return std::nullopt;
+  bool isView = first.type->kind == TypeKind::View;
+  if (!isView && !first.type->isScalar()) {
+    diags.report(diag::TypeMismatch, output->range, "`output`", describe(first), "Tensor[T, rank] or Int");
+    return std::nullopt;
   }
-  Operand view = output ? check(*output) : error(call.range);
-  if (!view.isError() && view.type->kind != TypeKind::View) {
-    diags.report(diag::TypeMismatch, output->range, "`output`", describe(view), "Tensor[T, rank]");
-    isWrong = true;
+  std::vector<Node *> extents = {isView ? first.node : intNode(first, "an extent")};
+  if (isView && !others.empty()) {
+    diags.report(diag::TooManyArguments, others[0]->range, site.name, 1);
+    return std::nullopt;
   }
-  isWrong |= view.isError();
+  for (const ast::Expr *expr : others)
+    extents.push_back(intNode(check(*expr), "an extent"));
+  size_t rank = isView ? static_cast<size_t>(first.type->rank) : extents.size();
+  auto *index = call.callee->as<ast::IndexExpr>();
+  if (!index || index->arguments.size() != rank || stmt.targets.size() != rank) {
+    diags.report(diag::RankMismatch, call.range, "`output_tiles`",
+                 static_cast<int64_t>(index ? index->arguments.size() : 0), static_cast<int64_t>(rank));
+    return std::nullopt;
+  }
   std::vector<Node *> counts;
-  if (!isWrong) {
-    if (!index || static_cast<int>(index->arguments.size()) != view.type->rank ||
-        stmt.targets.size() != static_cast<size_t>(view.type->rank)) {
-      diags.report(diag::RankMismatch, call.range, "`output_tiles`",
-                   static_cast<int64_t>(index ? index->arguments.size() : 0), static_cast<int64_t>(view.type->rank));
-      isWrong = true;
-    } else {
-      for (size_t i = 0; i < index->arguments.size() && !isWrong; ++i) {
-        auto size = comptimeInt(*index->arguments[i].value);
-        if (size && *size <= 0)
-          diags.report(diag::BadExtent, index->arguments[i].range, *size);
-        isWrong |= !size || *size <= 0;
-        if (isWrong)
-          break;
-        Node *extent = emit(Kind::ViewShape, types.integer(), call.range, {view.node}, {static_cast<int64_t>(i)});
-        Node *negated = emit(Kind::Negate, types.integer(), call.range, {extent});
-        Node *divisor = emitConstant(Value(*size), types.integer(), call.range);
-        Node *quotient = emit(Kind::FloorDiv, types.integer(), call.range, {negated, divisor});
-        counts.push_back(*size == 1 ? extent : emit(Kind::Negate, types.integer(), call.range, {quotient}));
-      }
-    }
+  for (size_t i = 0; i < rank; ++i) {
+    auto size = comptimeInt(*index->arguments[i].value);
+    if (size && *size <= 0)
+      diags.report(diag::BadExtent, index->arguments[i].range, *size);
+    if (!size || *size <= 0 || !extents[isView ? 0 : i])
+      return std::nullopt;
+    Node *extent = isView ? emit(Kind::ViewShape, types.integer(), call.range, {first.node}, {static_cast<int64_t>(i)})
+                          : extents[i];
+    Node *negated = emit(Kind::Negate, types.integer(), call.range, {extent});
+    Node *divisor = emitConstant(Value(*size), types.integer(), call.range);
+    Node *quotient = emit(Kind::FloorDiv, types.integer(), call.range, {negated, divisor});
+    counts.push_back(*size == 1 ? extent : emit(Kind::Negate, types.integer(), call.range, {quotient}));
   }
+  return counts;
+}
+
+Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call) {
+  bool isMisplaced = true;
+  if (kind != BodyKind::Kernel)
+    diags.report(diag::OnlyInKernels, call.range, "output_tiles");
+  else if (tileDepth || depth > 1 || block != frame->body || !frame->loops.empty())
+    notSupported(call.range, "`output_tiles` inside other control flow", "make it the outermost loop of the kernel");
+  else
+    isMisplaced = false;
+  std::optional<std::vector<Node *>> counts = tileCounts(stmt, call);
+  bool isWrong = isMisplaced || !counts;
   Loop loop;
   loop.isTiles = true;
-  Node *node = emit(Kind::ForTiles, types.none, stmt.range, std::move(counts));
+  Node *node = emit(Kind::ForTiles, types.none, stmt.range, counts.value_or(std::vector<Node *>()));
   for (const ast::Identifier &target : stmt.targets)
     node->locals.push_back(newLocal(target.text, types.integer()));
   node->regions.push_back(inBlock([&] {

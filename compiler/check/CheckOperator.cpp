@@ -139,6 +139,8 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
     diags.report(diag::ComptimeError, range, folded.error);
     return error(range);
   }
+  if (lhs.isTuple() || rhs.isTuple())
+    return binaryOfTuples(op, lhs, rhs, range);
   if (lhs.type->kind == TypeKind::List && rhs.type->kind == TypeKind::List && op == ast::BinaryOp::Add)
     return result(Kind::ListConcat, types.list, range, {materialise(lhs), materialise(rhs)});
   if (!lhs.type->isNumeric() || !rhs.type->isNumeric()) {

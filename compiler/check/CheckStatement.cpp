@@ -1,4 +1,4 @@
-// Checks blocks and simple statements.
+// Checks blocks, and statements that are no assignments, branches, loops or launches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/comptime/Fold.h"
@@ -83,172 +83,6 @@ Flow Elaborator::checkStatement(const ast::Stmt &stmt) {
   return Flow::Normal;
 }
 
-void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
-  if (scope->isDeclaredHere(name.text))
-    diags.report(diag::Redefined, name.range, name.text)
-        .note(diag::DeclaredHere, scope->find(name.text)->declared, name.text);
-  Binding binding;
-  binding.operand = std::move(operand);
-  binding.declared = name.range;
-  binding.tileDepth = tileDepth;
-  scope->declare(name.text, std::move(binding));
-}
-
-void Elaborator::declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated) {
-  if (value.isError())
-    return declareTarget(name, value);
-  bool isHandle = value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || value.isTuple();
-  bool isReassigned = frame->reassigned.count(name.text);
-  if (isHandle && !annotated) {
-    if (isReassigned) {
-      diags.report(diag::NotAssignable, name.range, "`" + name.text + "`",
-                   "it stands for " + value.type->str() + ", which a variable cannot hold");
-      return declareTarget(name, error(name.range));
-    }
-    return declareTarget(name, value);
-  }
-  if (value.type->isNone() && !annotated && kind == BodyKind::Kernel) {
-    diags.report(diag::TypeMismatch, value.range, "this value", "None", "a value");
-    return declareTarget(name, error(name.range));
-  }
-  Node *node = annotated ? convert(value, annotated, "`" + name.text + "`") : materialise(value);
-  if (!node)
-    return declareTarget(name, error(name.range));
-  if (!isReassigned)
-    return declareTarget(name, runTime(node));
-  hir::Local *local = newLocal(name.text, node->type);
-  setLocal(local, node, name.range);
-  declareTarget(name, error(name.range));
-  Binding binding;
-  binding.kind = Binding::Variable;
-  binding.local = local;
-  binding.declared = name.range;
-  binding.tileDepth = tileDepth;
-  scope->declare(name.text, std::move(binding));
-}
-
-void Elaborator::checkVar(const ast::VarStmt &stmt) {
-  const Type *annotated = nullptr;
-  bool isWrong = false;
-  if (stmt.type) {
-    TypeSpec spec = checker.resolveType(*stmt.type, *scope);
-    isWrong = spec.kind == TypeSpec::Wrong;
-    if (spec.kind == TypeSpec::Exact)
-      annotated = onHost(spec.exact);
-  }
-  if (!stmt.value) {
-    notSupported(stmt.range, "`var` without a value", "give it one: `var x: T = ...`");
-    return declareTarget(stmt.names[0], error(stmt.range));
-  }
-  Operand value = check(*stmt.value);
-  if (stmt.names.size() == 1)
-    return declareVariable(stmt.names[0], isWrong ? error(stmt.range) : value, annotated);
-  std::vector<Operand> items = value.items;
-  if (value.constant && value.constant->isSequence())
-    for (const Value &item : value.constant->asSequence().items)
-      items.push_back(constant(item, value.range));
-  if (!value.isError() && items.size() != stmt.names.size()) {
-    diags.report(diag::WrongCount, stmt.value->range, static_cast<int64_t>(items.size()),
-                 static_cast<int64_t>(stmt.names.size()));
-    value = error(stmt.range);
-  }
-  for (size_t i = 0; i < stmt.names.size(); ++i)
-    declareVariable(stmt.names[i], value.isError() ? value : items[i], nullptr);
-}
-
-void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, SourceRange range) {
-  if (auto *tuple = target.as<ast::TupleExpr>()) {
-    if (value.isError())
-      return;
-    std::vector<Operand> items = value.items;
-    if (value.constant && value.constant->isSequence())
-      for (const Value &item : value.constant->asSequence().items)
-        items.push_back(constant(item, value.range));
-    if (items.size() != tuple->elements.size()) {
-      diags.report(diag::WrongCount, value.range, static_cast<int64_t>(items.size()),
-                   static_cast<int64_t>(tuple->elements.size()));
-      return;
-    }
-    for (Operand &item : items) // all values are read before the first is written
-      if (!item.isError() && !item.node)
-        item = runTime(materialise(item));
-    for (size_t i = 0; i < items.size(); ++i)
-      checkAssign(*tuple->elements[i], items[i], range);
-    return;
-  }
-  if (auto *index = target.as<ast::IndexExpr>()) {
-    Operand base = check(*index->base);
-    bool isList = !base.isError() && base.type->kind == TypeKind::List && index->arguments.size() == 1;
-    if (isList && !value.isError()) {
-      Node *at = intNode(check(*index->arguments[0].value), "the index");
-      Node *item = intNode(value, "the item");
-      Operand changed = result(Kind::ListSet, types.list, range, {materialise(base), at, item});
-      return checkAssign(*index->base, changed, range);
-    }
-    if (!base.isError())
-      diags.report(diag::NotAssignable, target.range, "an index",
-                   "only items of lists are assigned; memory is written with `.store`");
-    return;
-  }
-  auto *name = target.as<ast::NameExpr>();
-  if (!name) {
-    diags.report(diag::NotAssignable, target.range, "an attribute", "attributes are not assigned");
-    return;
-  }
-  const Binding *binding = scope->find(name->name);
-  if (!binding) {
-    Meaning meaning = scope->lookup(name->name, target.range);
-    if (meaning.kind == Meaning::Unknown) {
-      diags.report(diag::UndeclaredVariable, target.range, name->name).fix(target.range.atBegin(), "var ");
-      // Declares it as poison, so that its uses are not reported.
-      Binding binding;
-      binding.operand = error(target.range);
-      scope->declareOutside(name->name, std::move(binding));
-      return;
-    }
-    diags.report(diag::NotAssignable, target.range, "`" + name->name + "`", "it is not a variable");
-    return;
-  }
-  if (binding->kind != Binding::Variable) {
-    if (!binding->operand.isError())
-      diags
-          .report(diag::NotAssignable, target.range, "`" + name->name + "`",
-                  "it is a parameter or a comptime name; declare a `var`")
-          .note(diag::DeclaredHere, binding->declared, name->name);
-    return;
-  }
-  if (binding->tileDepth < tileDepth) {
-    diags.report(diag::AssignedAcrossTiles, target.range, name->name)
-        .note(diag::DeclaredHere, binding->declared, name->name);
-    return;
-  }
-  if (value.isError())
-    return;
-  const Type *type = binding->local->type;
-  Node *node =
-      type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type)
-          ? (value.constant || value.type->element == type->element ? numberAs(value, type->element, type->shape)
-                                                                    : convert(value, type, "`" + name->name + "`"))
-          : convert(value, type, "`" + name->name + "`");
-  if (node)
-    setLocal(binding->local, node, range);
-}
-
-void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
-  if (!stmt.target->is<ast::NameExpr>() && !stmt.target->is<ast::IndexExpr>()) {
-    diags.report(diag::NotAssignable, stmt.target->range, "this", "only variables are assigned");
-    return;
-  }
-  auto *name = stmt.target->as<ast::NameExpr>();
-  bool isUndeclared =
-      name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
-  Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() reports it
-  Operand rhs = check(*stmt.value);
-  Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
-  value.range = stmt.range;
-  checkAssign(*stmt.target, value, stmt.range);
-}
-
 void Elaborator::checkComptimeConst(const ast::ComptimeConstStmt &stmt) {
   auto value = comptime(*stmt.value);
   declareTarget(stmt.name, value ? constant(*value, stmt.value->range) : error(stmt.range));
@@ -296,10 +130,7 @@ void Elaborator::returnValue(const Operand &value, SourceRange range) {
   std::vector<const Type *> wanted = {exact};
   frame->isTuple = value.type->kind == TypeKind::Tuple;
   if (frame->isTuple) {
-    items = value.items;
-    if (value.constant)
-      for (const Value &item : value.constant->asSequence().items)
-        items.push_back(constant(item, value.range));
+    items = itemsOf(value);
     wanted.assign(items.size(), nullptr);
     if (exact && exact->kind == TypeKind::Tuple && exact->items.size() == items.size())
       wanted = exact->items;

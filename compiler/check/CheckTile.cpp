@@ -103,6 +103,23 @@ Operand Elaborator::callIota(CallSite &site) {
   return result(Kind::Iota, types.tile(DType::Int, *shape), site.range(), {});
 }
 
+Operand Elaborator::callScalar(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
+    return allowed;
+  Arguments arguments(*this, site);
+  const ast::Expr *expr = arguments.take("tile");
+  if (!arguments.finish())
+    return error(site.range());
+  Operand value = check(*expr);
+  if (value.isError() || value.type->isScalar())
+    return value;
+  if (!value.type->isTile() || value.type->size() != 1) {
+    diags.report(diag::TypeMismatch, expr->range, "the argument of `scalar`", describe(value), "a tile of one element");
+    return error(site.range());
+  }
+  return result(Kind::ScalarOf, types.scalar(value.type->element), site.range(), {value.node});
+}
+
 Operand Elaborator::tileReshape(CallSite &site) {
   Arguments arguments(*this, site);
   std::vector<const ast::Expr *> dims = arguments.rest();

@@ -183,6 +183,8 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
                   from->shape == type->shape;
     if (isCast && valueNameOf(type->element) != "")
       report.note(diag::CastConverts, operand.range, valueNameOf(type->element));
+    if (isOneElement(operand) && type->isScalar())
+      report.note(diag::ScalarReads, operand.range);
     return nullptr;
   };
   if (operand.isTuple())
@@ -221,11 +223,19 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
   return mismatch();
 }
 
+bool Elaborator::isOneElement(const Operand &operand) { return operand.type->isTile() && operand.type->size() == 1; }
+
+void Elaborator::reportNoCondition(const Operand &operand, SourceRange range) {
+  DiagnosticBuilder report = diags.report(diag::ConditionNotBool, range, describe(operand));
+  if (isOneElement(operand))
+    report.note(diag::ScalarReads, range);
+}
+
 hir::Node *Elaborator::condition(const Operand &operand, SourceRange range) {
   if (operand.isError())
     return nullptr;
   if (!operand.type->isScalar(DType::Bool)) {
-    diags.report(diag::ConditionNotBool, range, describe(operand));
+    reportNoCondition(operand, range);
     return nullptr;
   }
   return materialise(operand);

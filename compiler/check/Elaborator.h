@@ -108,6 +108,7 @@ private:
   Operand checkCompare(const ast::CompareExpr &expr);
   Operand binary(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand comparison(ast::CompareOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
+  Operand binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand compareNone(bool isNone, const Operand &operand, SourceRange range);
   Operand power(const Operand &base, const Operand &exponent, SourceRange range);
   Operand divisionOfInts(const Operand &lhs, const Operand &rhs, SourceRange range);
@@ -138,6 +139,8 @@ private:
   Node *convert(const Operand &operand, const Type *type, std::string_view what);
   bool fitsConstant(const Value &value, DType element);
   Node *condition(const Operand &operand, SourceRange range);
+  static bool isOneElement(const Operand &operand);
+  void reportNoCondition(const Operand &operand, SourceRange range);
   Node *intNode(const Operand &operand, std::string_view what);
   Node *listNode(const Operand &operand, std::string_view what);
 
@@ -210,10 +213,6 @@ private:
   Flow checkBlock(const ast::Block &block);
   Flow checkFrom(const ast::Block &block, size_t first);
   Flow checkStatement(const ast::Stmt &stmt);
-  void checkVar(const ast::VarStmt &stmt);
-  void declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
-  void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
-  void checkAugmented(const ast::AugmentedStmt &stmt);
   void checkComptimeConst(const ast::ComptimeConstStmt &stmt);
   void checkComptimeAssert(const ast::ComptimeAssertStmt &stmt);
   Flow checkReturn(const ast::ReturnStmt &stmt);
@@ -229,6 +228,7 @@ private:
   Flow checkComptimeFor(const ast::ForStmt &stmt);
   Flow checkForRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
   std::optional<Range> checkRange(const ast::ForStmt &stmt, const ast::CallExpr &call);
+  std::optional<std::vector<Node *>> tileCounts(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &call);
   Flow checkWhile(const ast::WhileStmt &stmt);
   Flow loopAsWhile(Loop &loop, const std::function<Node *()> &condition, const std::function<Flow()> &body,
@@ -250,7 +250,26 @@ private:
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
                   const std::vector<Node *> &parameters, SourceRange range);
+
+  // CheckVariable.cpp
   void declareTarget(const ast::Identifier &name, Operand operand);
+  void declare(const ast::Identifier &name, Binding binding);
+  /// Returns the items of a tuple, or of a sequence that is known while compiling.
+  std::vector<Operand> itemsOf(const Operand &value);
+  bool hasItems(const Operand &value) const;
+  std::optional<Binding> newVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
+  void declareVariable(const ast::Identifier &name, const Operand &value, const Type *annotated);
+  void checkVar(const ast::VarStmt &stmt);
+  Operand valueOf(const Binding &variable, SourceRange range);
+  std::optional<size_t> itemNumber(const ast::IndexExpr &expr, size_t count);
+  const Binding *variableItem(const ast::Expr &target, bool &isWrong);
+  bool isOfOtherTile(const ast::NameExpr &name);
+  std::optional<std::vector<Operand>> assignedItems(const Operand &value, size_t count);
+  void assign(const Binding &variable, const std::string &name, const Operand &value, SourceRange range);
+  void assignIndex(const ast::IndexExpr &index, const Operand &value, SourceRange range);
+  void assignName(const ast::NameExpr &name, const Operand &value, SourceRange range);
+  void checkAssign(const ast::Expr &target, const Operand &value, SourceRange range);
+  void checkAugmented(const ast::AugmentedStmt &stmt);
 
   // Exits.cpp: early returns, breaks and continues as flags
   ExitFlag newFlag();

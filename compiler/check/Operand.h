@@ -28,10 +28,12 @@ struct Binding {
   enum Kind {
     Alias,    ///< `operand`: a comptime value or a value computed once
     Variable, ///< `local`
+    Tuple,    ///< `items`, which are variables or tuples of them
   };
   Kind kind = Alias;
   Operand operand;
   hir::Local *local = nullptr;
+  std::vector<Binding> items = {};
   SourceRange declared;
   /// Loop depth of ForTiles in which the variable was declared.
   unsigned tileDepth = 0;

@@ -55,6 +55,7 @@ const Group tileMethods[] = {
      {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "abs", "floor", "ceil", "round"}},
     {"divide `.sum(axis=...)` by the extent", {"mean"}},
     {"write `.reshape(...)`", {"view", "flatten"}},
+    {"write `scalar(t)`, which reads the element of a tile that has only one", {"item"}},
     {"write `select(condition, a, b)`", {"where", "masked_fill"}},
 };
 

@@ -116,19 +116,26 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
 /// Returns the manifest's name for PTX of a chip.
 std::string ptxTarget(StringRef chip) { return "compute_" + chip.substr(StringRef("sm_").size()).str(); }
 
+/// Divides an extent, or another formula, by a number, rounding up.
+void divideUp(tile::CostFactor &factor, int64_t divisor) {
+  if (factor.kind == tile::CostFactor::Kind::Count) {
+    factor.steps.push_back({tile::TripCountStep::Kind::Constant, divisor});
+    factor.steps.push_back({tile::TripCountStep::Kind::CeilDivide});
+    return;
+  }
+  factor.size = std::max<int64_t>(factor.size, 1) * divisor;
+  factor.kind = tile::CostFactor::Kind::Tiles;
+}
+
 /// Counts tiles by clusters. A cluster whose CTAs process tiles together along a coordinate counts as one tile for the
 /// launch.
 void countByClusters(PackedInstance &packed, tile::KernelOp kernel, unsigned coordinate) {
   tile::ForTilesOp loop;
   kernel.walk([&](tile::ForTilesOp op) { loop = op; });
-  tile::CostFactor along = *tile::countFactor(kernel, loop.getCounts()[coordinate]);
-  for (tile::CostTerm &term : packed.tiles) {
-    auto factor = find_if(term.factors, [&](const tile::CostFactor &one) {
-      return one.kind == tile::CostFactor::Kind::Tiles && one.argument == along.argument &&
-             one.dimension == along.dimension && one.size == along.size;
-    });
-    factor->size *= packed.launch->cluster;
-  }
+  std::optional<tile::CostFactor> along = tile::countFactor(kernel, loop.getCounts()[coordinate]);
+  for (tile::CostTerm &term : packed.tiles)
+    if (auto factor = along ? find(term.factors, *along) : term.factors.end(); factor != term.factors.end())
+      divideUp(*factor, packed.launch->cluster);
   if (packed.work)
     for (tile::CostTerm &term : packed.work->flops)
       term.count *= packed.launch->cluster;

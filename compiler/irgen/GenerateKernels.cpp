@@ -88,6 +88,8 @@ private:
       return kernel.getBody().getArgument(unsigned(node.ints[0]));
     case Kind::Splat:
       return tile::SplatOp::create(builder, loc, convert(node.type), operand(0));
+    case Kind::ScalarOf:
+      return tile::ScalarOp::create(builder, loc, convert(node.type), operand(0));
     case Kind::Iota:
       return tile::IotaOp::create(builder, loc, node.type->size());
     case Kind::Broadcast:

@@ -62,7 +62,7 @@ static llvm::Error permute(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
-static llvm::Error reshape(Frame &frame, Operation &op) {
+static llvm::Error copy(Frame &frame, Operation &op) {
   Tile result = Tile::ofType(op.getResult(0).getType());
   result.cells = frame.tile(op.getOperand(0)).cells;
   frame.set(op.getResult(0), std::move(result));
@@ -74,5 +74,6 @@ void kpkg::sim::addShapeHandlers(HandlerTable &table) {
   table["tile.iota"] = iota;
   table["tile.broadcast"] = broadcast;
   table["tile.permute"] = permute;
-  table["tile.reshape"] = reshape;
+  table["tile.reshape"] = copy;
+  table["tile.scalar"] = copy;
 }

@@ -205,6 +205,9 @@ static WhyNot whyNotBeside(Operation *op) {
     return "a kernel whose products are of warpgroups does not print";
   if (isa<scf::WhileOp>(op))
     return "a kernel whose products are of warpgroups has no `while`";
+  // The producer warp would need a number whose tile only the consumers hold.
+  if (isa<tile::ScalarOp>(op))
+    return "a kernel whose products are of warpgroups reads no `scalar` of a tile";
   return std::nullopt;
 }
 

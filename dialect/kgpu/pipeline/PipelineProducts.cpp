@@ -42,7 +42,7 @@ namespace {
 /// of a view. So may ops whose regions hold only such ops. Gathers may not: elements in flight need the registers that
 /// a pipelined loop takes. Measured on an H200 with attention whose scores are gathered: 13 % of the time.
 bool runsAnywhere(Operation *op) {
-  if (isRepeatable(op) || isa<tile::LoadOp>(op))
+  if (isRepeatable(op) || isa<tile::LoadOp, tile::ScalarOp>(op))
     return true;
   if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
     return false;

@@ -82,6 +82,10 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
       .Case([&](tile::CombineOp combine) { return emitCombine(combine); })
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
       .Case([&](tile::DotOp dot) { return emitDot(dot); })
+      .Case([&](tile::ScalarOp read) {
+        scalars[read.getResult()] = scalarOf(read.getValue());
+        return success();
+      })
       .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](tile::AssertOp assertion) { return emitAssert(assertion); })
       .Case([&](tile::ForTilesOp loop) { return emitTileLoopBody(loop); })

@@ -58,6 +58,7 @@ LogicalResult Emitter::emitTileOp(Operation *op) {
       .Case([&](tile::SplatOp splat) {
         return emitAs(splat, TileRegisters(kgpu::layoutOf(splat.getResult()).registers(), scalar(splat.getValue())));
       })
+      .Case([&](tile::ScalarOp read) { return emitAs(read, {scalar(read.getValue())}); })
       .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
       .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape); })

@@ -18,6 +18,20 @@ OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+OpFoldResult ScalarOp::fold(FoldAdaptor adaptor) {
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getValue()))
+    return dense.getSplatValue<Attribute>();
+  Operation *source = getValue().getDefiningOp();
+  if (auto splat = dyn_cast_or_null<SplatOp>(source))
+    return splat.getValue();
+  // The operand of such an op has one element too.
+  if (isa_and_nonnull<BroadcastOp, ReshapeOp, PermuteOp>(source)) {
+    getValueMutable().assign(source->getOperand(0));
+    return getResult();
+  }
+  return {};
+}
+
 OpFoldResult IotaOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
   if (type.getNumElements() == 1)

@@ -7,6 +7,12 @@ using namespace kpkg::tile;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+LogicalResult ScalarOp::verify() {
+  if (int64_t elements = tileOf(getValue()).getNumElements(); elements != 1)
+    return emitOpError() << "reads a tile of one element, not of " << elements;
+  return success();
+}
+
 LogicalResult IotaOp::verify() {
   if (tileOf(getResult()).getRank() != 1)
     return emitOpError() << "gives a tile of rank 1, not " << getType();

@@ -16,6 +16,25 @@ def Tile_SplatOp : Tile_Op<"splat", [
   let hasFolder = 1;
 }
 
+def Tile_ScalarOp : Tile_Op<"scalar", [
+    Pure, TypesMatchWith<"result has the tile's element type", "value", "result",
+                         "::llvm::cast<::mlir::TensorType>($_self).getElementType()">]> {
+  let summary = "returns the element of a tile that has only one";
+  let description = [{
+    Numbers that are computed from tiles decide branches and loops. All threads hold such a tile, and so its element.
+
+    ```mlir
+    %first = arith.constant dense<2.0> : tensor<1x1xf32>
+    %s = tile.scalar %first : tensor<1x1xf32> -> f32
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value);
+  let results = (outs Tile_Element:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
 def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
   let summary = "creates the tile 0, 1, ..., n-1";
   let description = [{

@@ -50,12 +50,12 @@ public:
   std::string whyUnknown() const { return reason; }
   std::optional<CostTerm> count(Value value) {
     CostTerm term;
-    return multiply(term, value) ? std::optional(term) : std::nullopt;
+    return multiplyByCount(term, value) ? std::optional(term) : std::nullopt;
   }
   std::optional<CostTerm> tiles(ForTilesOp loop) {
     CostTerm term;
     for (Value count : loop.getCounts())
-      if (!multiply(term, count))
+      if (!multiplyByCount(term, count))
         return std::nullopt;
     return term;
   }
@@ -72,8 +72,8 @@ private:
     if (auto loop = dyn_cast<ForTilesOp>(op)) {
       CostTerm inner = trips;
       for (Value count : loop.getCounts())
-        if (scope == Scope::Launch && !multiply(inner, count))
-          return fail(op, "a loop over a number of tiles which is no formula of shapes");
+        if (scope == Scope::Launch && !multiplyByCount(inner, count))
+          return fail(op, "a loop over a number of tiles which is no formula of shapes and of Int arguments");
       return walk(loop.getBody().front(), inner);
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -167,11 +167,35 @@ private:
     return true;
   }
 
+  std::optional<std::pair<unsigned, unsigned>> extentOf(Value value) {
+    std::optional<Place> place = placeOfDim(value);
+    return place ? std::optional(std::pair(place->argument, place->dimension)) : std::nullopt;
+  }
+
+  /// Multiplies `term` by the tiles along one coordinate of a loop over tiles.
+  bool multiplyByCount(CostTerm &term, Value count) {
+    CostTerm multiplied = term;
+    if (multiply(multiplied, count)) {
+      term = std::move(multiplied);
+      return true;
+    }
+    return multiplyBySteps(term, formulaOf(count, [this](Value value) { return extentOf(value); }));
+  }
+
+  static bool multiplyBySteps(CostTerm &term, std::optional<TripCount> steps) {
+    if (!steps)
+      return false;
+    if (steps->size() == 1 && steps->front().kind == TripCountStep::Kind::Constant) {
+      term.count *= double(std::max<int64_t>(steps->front().number, 0));
+      return true;
+    }
+    CostFactor factor{CostFactor::Kind::Count};
+    factor.steps = std::move(*steps);
+    term.factors.push_back(std::move(factor));
+    return true;
+  }
+
   bool multiplyByTrips(CostTerm &term, scf::ForOp loop) {
-    auto extentOf = [&](Value value) -> std::optional<std::pair<unsigned, unsigned>> {
-      std::optional<Place> place = placeOfDim(value);
-      return place ? std::optional(std::pair(place->argument, place->dimension)) : std::nullopt;
-    };
     // A loop over a dimension becomes a factor of that dimension, so that its edge elements are counted exactly.
     bool isFromZero = isConstant(loop.getLowerBound(), 0), isByOne = isConstant(loop.getStep(), 1);
     CostTerm multiplied = term;
@@ -184,17 +208,8 @@ private:
       term.factors.push_back({CostFactor::Kind::Tiles, place->argument, place->dimension, *step});
       return true;
     }
-    std::optional<TripCount> steps = countTrips(loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), extentOf);
-    if (!steps)
-      return false;
-    if (steps->size() == 1 && steps->front().kind == TripCountStep::Kind::Constant) {
-      term.count *= double(std::max<int64_t>(steps->front().number, 0));
-      return true;
-    }
-    CostFactor factor{CostFactor::Kind::Count};
-    factor.steps = std::move(*steps);
-    term.factors.push_back(std::move(factor));
-    return true;
+    return multiplyBySteps(term, countTrips(loop.getLowerBound(), loop.getUpperBound(), loop.getStep(),
+                                            [this](Value value) { return extentOf(value); }));
   }
 
   /// Returns the dividend of `value`, which is divided one or more times, rounding up. Appends the divisors, the last

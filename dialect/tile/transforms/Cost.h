@@ -20,10 +20,11 @@ struct Cost {
 };
 
 /// Returns the number of iterations of a persistent kernel's loop over tiles. Returns nothing unless the kernel has
-/// exactly one such loop and its counts are formulas of shapes.
+/// exactly one such loop and its counts are formulas of shapes and of Int arguments.
 std::optional<CostTerm> countTiles(KernelOp kernel);
 
-/// Returns the single factor of an extent, or of an extent divided rounding up. Returns nothing for other values.
+/// Returns the single factor of an extent, of an extent divided rounding up, or of another formula. Returns nothing for
+/// other values.
 std::optional<CostFactor> countFactor(KernelOp kernel, mlir::Value count);
 
 /// Estimates the cost. Returns nothing when a trip count is no formula of shapes, of Int arguments and of the grid.

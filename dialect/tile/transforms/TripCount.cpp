@@ -40,6 +40,8 @@ public:
     return steps;
   }
 
+  std::optional<TripCount> formula(Value number) { return stepsOf(polynomialOf(number)); }
+
 private:
   std::optional<TripCount> spanOf(Value low, Value high, Value step) {
     auto block = low.getDefiningOp<BlockIdOp>();
@@ -238,6 +240,8 @@ private:
 std::optional<TripCount> countTrips(Value low, Value high, Value step, ExtentOf extentOf) {
   return Counter(extentOf).trips(low, high, step);
 }
+
+std::optional<TripCount> formulaOf(Value number, ExtentOf extentOf) { return Counter(extentOf).formula(number); }
 
 std::string toString(const TripCount &steps) {
   std::string text;

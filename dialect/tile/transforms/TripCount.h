@@ -21,6 +21,9 @@ using ExtentOf = llvm::function_ref<std::optional<std::pair<unsigned, unsigned>>
 /// between two numbers gives the larger one.
 std::optional<TripCount> countTrips(mlir::Value low, mlir::Value high, mlir::Value step, ExtentOf extentOf);
 
+/// Returns a number as a formula of the same kind. Returns nothing where countTrips() returns nothing.
+std::optional<TripCount> formulaOf(mlir::Value number, ExtentOf extentOf);
+
 /// Prints the steps, for example "value(2) -3 + 5 ceildiv".
 std::string toString(const TripCount &steps);
 

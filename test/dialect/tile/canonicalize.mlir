@@ -140,3 +140,24 @@ tile.kernel @query_through_slice(%x: !tile.view<2xf32, unit = 1>, %i: index, %j:
   tile.print "{} {} {}" (%r, %c, %t) : index, index, index
   tile.return
 }
+
+// A number that is read back from a tile is the one it was made of, whatever the tile's shape.
+// CHECK-LABEL: @scalars
+// CHECK-SAME: (%[[F:.*]]: f32, %[[X:.*]]: !tile.view<1xf32>
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK-DAG: %[[V:.*]] = tile.load %[[X]]
+// CHECK: %[[S:.*]] = tile.scalar %[[V]] : tensor<1xf32> -> f32
+// CHECK: tile.print "{} {} {}"(%[[F]], %[[TWO]], %[[S]])
+tile.kernel @scalars(%f: f32, %x: !tile.view<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %two = arith.constant dense<2.0> : tensor<1x1xf32>
+  %a = tile.splat %f : f32 -> tensor<1x1xf32>
+  %b = tile.reshape %a : tensor<1x1xf32> -> tensor<1xf32>
+  %v = tile.load %x[%c0] fill %f : !tile.view<1xf32> -> tensor<1xf32>
+  %w = tile.reshape %v : tensor<1xf32> -> tensor<1x1xf32>
+  %r = tile.scalar %b : tensor<1xf32> -> f32
+  %s = tile.scalar %two : tensor<1x1xf32> -> f32
+  %t = tile.scalar %w : tensor<1x1xf32> -> f32
+  tile.print "{} {} {}" (%r, %s, %t) : f32, f32, f32
+  tile.return
+}

@@ -121,3 +121,37 @@ tile.kernel @causal(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>) {
   tile.store %a, %y[%c0] : tensor<64xf32>, !tile.view<1xf32, mut>
   tile.return
 }
+
+// Tiles of numbers are counted by arguments.
+// CHECK: tile.kernel @tiles_of_numbers
+// CHECK-SAME: tiles = "1*count(value(2) 64 ceildiv)*count(value(3))"
+tile.kernel @tiles_of_numbers(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, %n: index, %m: index) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %0 = arith.subi %c0, %n : index
+  %1 = arith.floordivsi %0, %c64 : index
+  %2 = arith.subi %c0, %1 : index
+  tile.for_tiles (%i, %j) to (%2, %m) {
+    %v = tile.load %x[%i, %j] fill %zero : !tile.view<2xf32> -> tensor<1x64xf32>
+    tile.store %v, %y[%i, %j] : tensor<1x64xf32>, !tile.view<2xf32, mut>
+  }
+  tile.return
+}
+
+// The trip count of a loop that a tile decides is not known before the launch.
+// CHECK: tile.kernel @from_tile
+// CHECK-SAME: no_estimate = "{{.*}}a loop whose number of iterations is no formula of shapes and of Int arguments"
+tile.kernel @from_tile(%x: !tile.view<1xindex>, %y: !tile.view<1xf32, mut>) {
+  %ones = arith.constant dense<1.0> : tensor<64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %v = tile.load %x[%c0] fill %c0 : !tile.view<1xindex> -> tensor<1xindex>
+  %n = tile.scalar %v : tensor<1xindex> -> index
+  %a = scf.for %i = %c0 to %n step %c1 iter_args(%u = %ones) -> tensor<64xf32> {
+    %w = arith.mulf %u, %u : tensor<64xf32>
+    scf.yield %w : tensor<64xf32>
+  }
+  tile.store %a, %y[%c0] : tensor<64xf32>, !tile.view<1xf32, mut>
+  tile.return
+}

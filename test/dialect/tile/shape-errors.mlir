@@ -84,3 +84,21 @@ tile.kernel @permute_type(%a: f32) {
   %b = tile.permute %t [1, 0] : tensor<4x3xf32> -> tensor<4x3xf32>
   tile.return
 }
+
+// -----
+
+tile.kernel @scalar(%a: f32) {
+  %t = tile.splat %a : f32 -> tensor<1x2xf32>
+  // expected-error @+1 {{reads a tile of one element, not of 2}}
+  %s = tile.scalar %t : tensor<1x2xf32> -> f32
+  tile.return
+}
+
+// -----
+
+tile.kernel @scalar_type(%a: f32) {
+  %t = tile.splat %a : f32 -> tensor<1xf32>
+  // expected-error @+1 {{result has the tile's element type}}
+  %s = "tile.scalar"(%t) : (tensor<1xf32>) -> f64
+  tile.return
+}
