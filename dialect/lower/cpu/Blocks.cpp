@@ -24,7 +24,7 @@ bool KernelEmitter::isLazy(Operation *op) {
   if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
     return false;
   if (isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BroadcastOp, tile::ReshapeOp, tile::PermuteOp,
-          tile::LoadOp, tile::GatherOp>(op))
+          tile::ExtractOp, tile::LoadOp, tile::GatherOp>(op))
     return true;
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return isIdentity(reduce);
@@ -82,6 +82,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
       .Case([&](tile::CombineOp combine) { return emitCombine(combine); })
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
       .Case([&](tile::DotOp dot) { return emitDot(dot); })
+      .Case([&](tile::JoinOp join) { return emitJoin(join); })
       .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](tile::AssertOp assertion) { return emitAssert(assertion); })
       .Case([&](tile::ForTilesOp loop) { return emitTileLoopBody(loop); })
