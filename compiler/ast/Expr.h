@@ -150,7 +150,7 @@ struct CallExpr : ExprOf<ExprKind::CallExpr> {
 /// `base[...]`: comptime parameters of a function or type, or indices of a value. The checker decides which.
 struct IndexExpr : ExprOf<ExprKind::IndexExpr> {
   ExprPtr base;
-  std::vector<Argument> arguments; // at least one; values may be SliceExpr
+  std::vector<Argument> arguments; // at least one; values may be SliceExpr or EllipsisExpr
   IndexExpr(SourceRange range, ExprPtr base, std::vector<Argument> arguments)
       : ExprOf(range), base(std::move(base)), arguments(std::move(arguments)) {}
 };
@@ -160,6 +160,11 @@ struct SliceExpr : ExprOf<ExprKind::SliceExpr> {
   ExprPtr start, stop, step;
   SliceExpr(SourceRange range, ExprPtr start, ExprPtr stop, ExprPtr step)
       : ExprOf(range), start(std::move(start)), stop(std::move(stop)), step(std::move(step)) {}
+};
+
+/// `...`: all dimensions that the other items of an index leave.
+struct EllipsisExpr : ExprOf<ExprKind::EllipsisExpr> {
+  explicit EllipsisExpr(SourceRange range) : ExprOf(range) {}
 };
 
 struct AttributeExpr : ExprOf<ExprKind::AttributeExpr> {

@@ -115,6 +115,9 @@ public:
       list("slice", {slice->start.get(), slice->stop.get(), slice->step.get()});
       break;
     }
+    case ExprKind::EllipsisExpr:
+      out += "...";
+      break;
     case ExprKind::AttributeExpr:
       out += "(. ";
       expr(e->as<AttributeExpr>()->base.get());

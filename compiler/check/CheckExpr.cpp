@@ -188,6 +188,8 @@ Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
     }
   if (base.type->kind == TypeKind::View)
     return indexView(base, expr);
+  if (base.type->isTile())
+    return indexTile(base, expr);
   if (base.type->isTensor() || base.type->isOptionalTensor())
     return indexTensor(base, expr);
   if (base.type->kind == TypeKind::List)
@@ -349,8 +351,10 @@ Operand Elaborator::check(const ast::Expr &expr) {
   case ast::ExprKind::ListExpr:
     return checkList(*expr.as<ast::ListExpr>());
   case ast::ExprKind::SliceExpr:
+  case ast::ExprKind::EllipsisExpr:
   case ast::ExprKind::DictExpr:
-    return notSupported(expr.range, "this expression here", "slices stand in an index, dictionaries in decorators");
+    return notSupported(expr.range, "this expression here",
+                        "slices and `...` stand in an index, dictionaries in decorators");
   case ast::ExprKind::ErrorExpr:
     return error(expr.range);
   }

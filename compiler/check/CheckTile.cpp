@@ -5,9 +5,6 @@
 
 namespace kpkg::compiler {
 
-/// Limit of elements in one tile. No target holds more on chip.
-static constexpr int64_t maxTileElements = 1 << 20;
-
 std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const ast::Expr *> &exprs,
                                                         SourceRange range) {
   std::vector<int64_t> shape;

@@ -54,6 +54,9 @@ struct CallSite {
   SourceRange range() const { return call->range; }
 };
 
+/// Limit of elements in one tile. No target holds more on chip.
+inline constexpr int64_t maxTileElements = 1 << 20;
+
 class Elaborator {
 public:
   Elaborator(Checker &checker, BodyKind kind, hir::Function &function);
@@ -169,8 +172,8 @@ private:
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
 
-  // CheckElementwise.cpp, CheckTile.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp, CheckList.cpp: built-in
-  // functions and methods
+  // CheckElementwise.cpp, CheckTile.cpp, CheckParts.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp,
+  // CheckList.cpp: built-in functions and methods
 #define BUILTIN(name, handler) Operand handler(CallSite &site);
 #define METHOD(base, name, handler) Operand handler(CallSite &site);
 #include "compiler/check/Builtins.def"
@@ -187,6 +190,21 @@ private:
   std::optional<bool> isTf32(const ast::Expr &precision, DType element);
   std::optional<int64_t> axisOf(const ast::Expr &expr, const Type *tile);
   std::optional<std::vector<int64_t>> extents(const std::vector<const ast::Expr *> &exprs, SourceRange range);
+  /// The elements of one dimension that an index of a tile selects.
+  struct Selection {
+    int64_t offset = 0, step = 1, size = 0;
+    bool isDropped = false; ///< An integer index removes the dimension.
+  };
+  Operand indexTile(const Operand &tile, const ast::IndexExpr &expr);
+  std::optional<Selection> selection(const ast::Expr &index, int64_t extent);
+  std::optional<std::vector<Selection>> selections(const Operand &tile, const ast::IndexExpr &expr);
+  Node *extract(Node *tile, const std::vector<Selection> &dims, SourceRange range);
+  Node *extractAlong(Node *tile, int64_t axis, Selection along, SourceRange range);
+  /// Checks the arguments `(v, axis)` or `(v, count, axis)` of a function of a tile. Null after a report.
+  Node *tileWithAxis(CallSite &site, std::string_view count, int64_t &number, int64_t &axis);
+  /// Checks `(a, b, ..., axis=)`. Returns tiles of one element type and rank, none after a report.
+  std::vector<Node *> tilesToJoin(CallSite &site, const ast::Expr *&axis);
+  Operand join(CallSite &site, std::vector<Node *> parts, int64_t axis);
   Operand indexView(const Operand &view, const ast::IndexExpr &expr);
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);

@@ -217,6 +217,7 @@ std::optional<Value> Evaluator::evaluate(const ast::Expr &expr, const Environmen
   case ast::ExprKind::ListExpr:
     return sequence(expr.as<ast::ListExpr>()->elements, true, environment);
   case ast::ExprKind::SliceExpr:
+  case ast::ExprKind::EllipsisExpr:
   case ast::ExprKind::DictExpr:
     return fail(expr.range, "this expression has no comptime value");
   case ast::ExprKind::ErrorExpr:

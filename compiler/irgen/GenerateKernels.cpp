@@ -98,6 +98,14 @@ private:
       return tile::ReshapeOp::create(builder, loc, convert(node.type), operand(0));
     case Kind::Permute:
       return tile::PermuteOp::create(builder, loc, operand(0), node.ints);
+    case Kind::Extract: {
+      ArrayRef<int64_t> numbers(node.ints);
+      size_t rank = node.type->shape.size();
+      return tile::ExtractOp::create(builder, loc, convert(node.type), operand(0), numbers.take_front(rank),
+                                     numbers.drop_front(rank));
+    }
+    case Kind::Join:
+      return tile::JoinOp::create(builder, loc, operands(node), node.ints[0]);
 #define HIR_REDUCTION(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
       return tile::ReduceOp::create(builder, loc, reduceKind(node), operand(0), node.ints[0]);

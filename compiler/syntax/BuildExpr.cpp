@@ -223,6 +223,10 @@ Argument Builder::argument(antlr4::ParserRuleContext *tree) {
     result.value = slice(nullptr, only);
     return result;
   }
+  if (children.take(P::ELLIPSIS)) {
+    result.value = std::make_unique<EllipsisExpr>(whole);
+    return result;
+  }
   result.value = expression(children.take<P::ExpressionContext>(), whole);
   if (auto *rest = children.take<P::SliceContext>()) {
     result.value = slice(std::move(result.value), rest);

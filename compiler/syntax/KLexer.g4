@@ -73,7 +73,8 @@ LESS_EQUAL: '<=';
 GREATER: '>';
 GREATER_EQUAL: '>=';
 // Operators of other languages, for a good message.
-FOREIGN: '&&' | '||' | '!' | '?' | ';' | ':=' | '===' | '...';
+FOREIGN: '&&' | '||' | '!' | '?' | ';' | ':=' | '===';
+ELLIPSIS: '...';
 
 // Numbers include all following letters, so that `12abc` and `0b102` are one wrong number. Literals.cpp checks them.
 FLOAT: (DIGITS '.' DIGITS? | '.' DIGITS) EXPONENT? WORD? | DIGITS EXPONENT WORD?;

@@ -96,5 +96,5 @@ dictEntry: expression COLON expression;
 arguments: (argument (COMMA argument?)*)?;
 argument: expression (ASSIGN expression)?;
 subscripts: subscript (COMMA subscript?)*;
-subscript: expression (ASSIGN expression | slice)? | slice;
+subscript: expression (ASSIGN expression | slice)? | slice | ELLIPSIS;
 slice: COLON expression? (COLON expression?)?;

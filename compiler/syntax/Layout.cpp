@@ -234,7 +234,8 @@ private:
                      type == KLexer::FOR || type == KLexer::WHILE;
       lineIsComptime = type == KLexer::COMPTIME;
     }
-    if (type == KLexer::RESERVED || type == KLexer::FOREIGN || type == KLexer::INVALID) {
+    bool isLostEllipsis = type == KLexer::ELLIPSIS && (brackets.empty() || brackets.back().closer != KLexer::RBRACKET);
+    if (type == KLexer::RESERVED || type == KLexer::FOREIGN || type == KLexer::INVALID || isLostEllipsis) {
       lineReported = true;
       type = replaceForeign(type, range);
       if (type == 0)

@@ -132,7 +132,7 @@ std::string_view kpkg::compiler::insteadOf(std::string_view foreign) {
       {"borrowed", "write the argument without it"},
       {"owned", "write the argument without it"},
       {"ref", "write the argument without it, or `mut` where it is written to"},
-      {"...", "write each `:` of the index"},
+      {"...", "it stands in an index, for the dimensions that the others leave"},
   };
   for (auto [word, text] : advice)
     if (word == foreign)

@@ -79,7 +79,7 @@ llvm::Expected<SharedLayout> SharedLayout::get(Fields fields) {
     return wrong("element size {0} is no power of two", fields.elementBytes);
   BitSpan span;
   for (unsigned dim = 0; dim < rank; ++dim) {
-    if (fields.repeats[dim] < 1 || fields.strides[dim] < 0 || fields.strides[dim] % fields.elementBytes != 0)
+    if (fields.repeats[dim] < 1 || fields.strides[dim] % int64_t(fields.elementBytes) != 0)
       return wrong("dimension {0}: repeats below 1, or a stride that is no multiple of the element size", dim);
     if (fields.repeats[dim] == 1)
       fields.strides[dim] = 0;
@@ -97,13 +97,14 @@ llvm::Expected<SharedLayout> SharedLayout::get(Fields fields) {
   for (unsigned dim = 0; dim < rank; ++dim)
     if (fields.repeats[dim] != 1)
       dims.push_back(dim);
-  llvm::sort(dims, [&](unsigned a, unsigned b) { return fields.strides[a] < fields.strides[b]; });
+  auto distance = [&](unsigned dim) { return std::abs(fields.strides[dim]); };
+  llvm::sort(dims, [&](unsigned a, unsigned b) { return distance(a) < distance(b); });
   int64_t reach = lastOffset(fields) + fields.elementBytes;
   for (unsigned dim : dims) {
-    if (fields.strides[dim] < reach)
+    if (distance(dim) < reach)
       return wrong("stride {0} of dimension {1} is less than the {2} bytes that it should step over",
                    fields.strides[dim], dim, reach);
-    reach += (fields.repeats[dim] - 1) * fields.strides[dim];
+    reach += (fields.repeats[dim] - 1) * distance(dim);
   }
   SharedLayout layout;
   layout.fields = std::move(fields);
@@ -207,7 +208,7 @@ llvm::SmallVector<int64_t, 4> SharedLayout::shape() const {
 int64_t SharedLayout::sizeBytes() const {
   int64_t result = lastOffset(fields) + fields.elementBytes;
   for (auto [repeat, stride] : llvm::zip_equal(fields.repeats, fields.strides))
-    result += (repeat - 1) * stride;
+    result += (repeat - 1) * std::abs(stride);
   return result;
 }
 

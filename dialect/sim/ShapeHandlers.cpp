@@ -28,13 +28,14 @@ static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-/// Fills a tile of the result's shape with the source's elements, with stride `strides[d]` for result dimension d.
-static void stridedCopy(Frame &frame, Operation &op, ArrayRef<int64_t> strides) {
+/// Fills a tile of the result's shape with the source's elements from `begin` on, with stride `strides[d]` for result
+/// dimension d.
+static void stridedCopy(Frame &frame, Operation &op, ArrayRef<int64_t> strides, int64_t begin = 0) {
   const Tile &source = frame.tile(op.getOperand(0));
   Tile result = Tile::ofType(op.getResult(0).getType());
   SmallVector<int64_t> index(result.shape.size(), 0);
   for (Cell &cell : result.cells) {
-    int64_t offset = 0;
+    int64_t offset = begin;
     for (auto [coordinate, stride] : llvm::zip_equal(index, strides))
       offset += coordinate * stride;
     cell = source.cells[offset];
@@ -62,6 +63,35 @@ static llvm::Error permute(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error extract(Frame &frame, Operation &op) {
+  auto part = cast<tile::ExtractOp>(op);
+  SmallVector<int64_t> strides = rowMajorStrides(frame.tile(part.getValue()).shape);
+  int64_t begin = 0;
+  for (auto [stride, offset, step] : llvm::zip_equal(strides, part.getOffsets(), part.getSteps())) {
+    begin += stride * offset;
+    stride *= step;
+  }
+  stridedCopy(frame, op, strides, begin);
+  return llvm::Error::success();
+}
+
+static llvm::Error join(Frame &frame, Operation &op) {
+  auto joined = cast<tile::JoinOp>(op);
+  Tile result = Tile::ofType(joined.getType());
+  ArrayRef<int64_t> shape(result.shape);
+  int64_t lines = llvm::product_of(shape.take_front(joined.getAxis()));
+  int64_t line = result.size() / lines, begin = 0;
+  for (Value part : joined.getParts()) {
+    const Tile &source = frame.tile(part);
+    int64_t length = source.size() / lines;
+    for (int64_t i = 0; i < lines; ++i)
+      std::copy_n(source.cells.begin() + i * length, length, result.cells.begin() + i * line + begin);
+    begin += length;
+  }
+  frame.set(joined.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 static llvm::Error copy(Frame &frame, Operation &op) {
   Tile result = Tile::ofType(op.getResult(0).getType());
   result.cells = frame.tile(op.getOperand(0)).cells;
@@ -76,4 +106,6 @@ void kpkg::sim::addShapeHandlers(HandlerTable &table) {
   table["tile.permute"] = permute;
   table["tile.reshape"] = copy;
   table["tile.scalar"] = copy;
+  table["tile.extract"] = extract;
+  table["tile.join"] = join;
 }

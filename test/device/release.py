@@ -134,6 +134,14 @@ class Release:
         command += [str(self.options.kpkg.absolute().parent / "DeviceConformanceTest"), "--gtest_filter=*/cuda"]
         self.finish(self.start("conformance", command), 60)
 
+    def parts(self) -> None:
+        """Checks what is done with parts of tiles."""
+        command = [sys.executable, DEVICE / "parts.py", "--kpkg", self.options.kpkg.absolute(), "--device", "cuda"]
+        command += ["--target", self.options.target, "--jobs", self.options.jobs, "--shapes", 4]
+        command += ["--dtype", "float32", "--dtype", "float16", "--folder", self.options.out / "parts"]
+        command += ["--out", self.options.out / "parts.json"]
+        self.finish(self.start("parts", [str(part) for part in command]), 180)
+
     def specs(self, name: str, families: list[str], jobs: int) -> tuple[str, subprocess.Popen[bytes], float]:
         """Starts the specs of the ops of `families`, `jobs` processes at a time."""
         command = [sys.executable, str(DEVICE / "run.py"), "--jobs", str(jobs)]
@@ -163,6 +171,8 @@ def main() -> int:
     release.conformance()
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, quick))
+    if not options.without_specs:
+        release.parts()
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, SLOW))

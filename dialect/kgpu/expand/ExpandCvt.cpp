@@ -1,4 +1,4 @@
-// Expands layout conversions between warps, and reshapes that move elements, into an exchange through shared memory.
+// Expands layout conversions between warps, and other ops that move elements, into an exchange through shared memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before: %w = kgpu.cvt_layout %v : tensor<8x32xf32, #rows> -> tensor<8x32xf32, #columns>
@@ -12,13 +12,22 @@
 //         %n = kgpu.reshape_buffer %m : !kgpu.smem<4x12xf32> -> !kgpu.smem<48xf32>
 //         %w = kgpu.local_load %n : ... -> tensor<48xf32, #long>
 //
-// A conversion stays if shuffles can do it at lower cost than shared memory. It also stays if shuffles can do it in a
-// kernel with roles, and its users are only scatters, or, with `producers`, stores.
+// Before: %w = tile.extract %v [0, 1] step [1, 3] : tensor<4x12xf32, #v> -> tensor<4x3xf32, #w>
+// After:  %m = kgpu.alloc : !kgpu.smem<4x12xf32>
+//         kgpu.local_store %v, %m
+//         %n = kgpu.slice_buffer %m [0, 1] step [1, 3] : ... -> !kgpu.smem<4x3xf32, "4B rep 4x3 stride 48,12">
+//         %w = kgpu.local_load %n : ... -> tensor<4x3xf32, #w>
+//
+// A tile.join stores each part to a slice of one buffer. A conversion stays if shuffles can do it at lower cost than
+// shared memory. It also stays if shuffles can do it in a kernel with roles, and its users are only scatters, or, with
+// `producers`, stores.
 //
 // On entry: every tile has a layout.
-// On exit: every remaining kgpu.cvt_layout renames registers or shuffles, and every tile.reshape leaves elements in
-// their threads. The buffer's layout avoids bank conflicts on both sides where possible. Barriers are inserted later.
+// On exit: every remaining kgpu.cvt_layout renames registers or shuffles. Every tile.reshape, tile.extract and
+// tile.join leaves elements in their threads. The buffer's layout avoids bank conflicts on both sides where possible.
+// Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/PartLayouts.h"
 #include "dialect/kgpu/expand/SharedTiles.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Algebra.h"
@@ -99,11 +108,63 @@ LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
   return success();
 }
 
+/// Refuses to move elements where threads of a tile share no memory.
+LogicalResult checkShared(Operation *op, Value result, bool isPacked) {
+  if (isPacked || layoutOf(result).blocks() > 1)
+    return op->emitOpError("of a packed or clustered kernel moves elements between its CTAs or blocks");
+  return success();
+}
+
+/// Stores the tile, and loads the part from there. `stored` has the buffers of tiles with several parts.
+LogicalResult expand(tile::ExtractOp op, bool isPacked, DenseMap<std::pair<Value, Block *>, Value> &stored) {
+  if (renamesRegisters(op))
+    return success();
+  if (failed(checkShared(op, op.getValue(), isPacked)))
+    return failure();
+  OpBuilder builder(op);
+  Value &buffer = stored[{op.getValue(), op->getBlock()}];
+  if (!buffer)
+    buffer = storedTile(builder, op.getLoc(), op.getValue());
+  ArrayRef<int64_t> sizes = cast<RankedTensorType>(op.getType()).getShape();
+  Value part = SliceBufferOp::create(builder, op.getLoc(), buffer, op.getOffsets(), sizes, op.getSteps());
+  op.replaceAllUsesWith(LocalLoadOp::create(builder, op.getLoc(), op.getType(), part).getResult());
+  op.erase();
+  return success();
+}
+
+/// Stores each part at its place, and loads the tile.
+LogicalResult expand(tile::JoinOp op, bool isPacked) {
+  if (renamesRegisters(op))
+    return success();
+  if (failed(checkShared(op, op.getResult(), isPacked)))
+    return failure();
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getType());
+  Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
+  SmallVector<int64_t> begin(type.getRank(), 0), ones(type.getRank(), 1);
+  for (Value part : op.getParts()) {
+    ArrayRef<int64_t> sizes = cast<RankedTensorType>(part.getType()).getShape();
+    LocalStoreOp::create(builder, loc, part, SliceBufferOp::create(builder, loc, buffer, begin, sizes, ones));
+    begin[op.getAxis()] += sizes[op.getAxis()];
+  }
+  op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, type, buffer).getResult());
+  op.erase();
+  return success();
+}
+
 struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
     bool isPacked = launch.blocks > 1;
     for (auto op : opsIn<tile::ReshapeOp>(getOperation()))
+      if (failed(expand(op, isPacked)))
+        return signalPassFailure();
+    DenseMap<std::pair<Value, Block *>, Value> stored;
+    for (auto op : opsIn<tile::ExtractOp>(getOperation()))
+      if (failed(expand(op, isPacked, stored)))
+        return signalPassFailure();
+    for (auto op : opsIn<tile::JoinOp>(getOperation()))
       if (failed(expand(op, isPacked)))
         return signalPassFailure();
     for (auto op : opsIn<CvtLayoutOp>(getOperation()))

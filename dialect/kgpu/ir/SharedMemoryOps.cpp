@@ -56,6 +56,49 @@ void TransposeBufferOp::build(OpBuilder &builder, OperationState &state, Value b
         buffer);
 }
 
+/// Returns the type of the elements at `steps` of a buffer in row-major order.
+static SharedType sliced(SharedType from, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
+  layout::SharedLayout::Fields fields;
+  fields.elementBytes = from.getElementBytes();
+  fields.bases.resize(sizes.size());
+  fields.repeats.assign(sizes.begin(), sizes.end());
+  fields.strides.resize(sizes.size());
+  int64_t stride = from.getElementBytes();
+  for (size_t dim = sizes.size(); dim-- > 0; stride *= from.getShape()[dim])
+    fields.strides[dim] = stride * steps[dim];
+  llvm::Expected<layout::SharedLayout> memory = layout::SharedLayout::get(std::move(fields));
+  return SharedType::get(sizes, from.getElementType(), llvm::cantFail(std::move(memory)));
+}
+
+int64_t SliceBufferOp::getOffsetBytes() {
+  SharedType from = getBuffer().getType();
+  int64_t stride = from.getElementBytes(), bytes = 0;
+  for (size_t dim = from.getShape().size(); dim-- > 0; stride *= from.getShape()[dim])
+    bytes += getOffsets()[dim] * stride;
+  return bytes;
+}
+
+void SliceBufferOp::build(OpBuilder &builder, OperationState &state, Value buffer, ArrayRef<int64_t> offsets,
+                          ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
+  build(builder, state, sliced(cast<SharedType>(buffer.getType()), sizes, steps), buffer, offsets, steps);
+}
+
+LogicalResult SliceBufferOp::verify() {
+  SharedType from = getBuffer().getType(), to = getType();
+  size_t rank = from.getShape().size();
+  if (from.getMemory() || to.getShape().size() != rank || getOffsets().size() != rank || getSteps().size() != rank)
+    return emitOpError() << "needs a buffer in row-major order, and an offset and a step for each dimension";
+  for (auto [dim, offset, step] : llvm::enumerate(getOffsets(), getSteps())) {
+    int64_t last = offset + step * (to.getShape()[dim] - 1);
+    if (step == 0 || std::min(offset, last) < 0 || std::max(offset, last) >= from.getShape()[dim])
+      return emitOpError() << "reaches elements " << offset << " to " << last << " of dimension " << dim << " of "
+                           << from;
+  }
+  if (to != sliced(from, to.getShape(), getSteps()))
+    return emitOpError() << from << " at these steps is not " << to;
+  return success();
+}
+
 Value kgpu::aliasedBuffer(Operation *op) {
   if (auto slot = dyn_cast_or_null<SlotOp>(op))
     return slot.getBuffer();
@@ -63,6 +106,8 @@ Value kgpu::aliasedBuffer(Operation *op) {
     return reshape.getBuffer();
   if (auto transpose = dyn_cast_or_null<TransposeBufferOp>(op))
     return transpose.getBuffer();
+  if (auto slice = dyn_cast_or_null<SliceBufferOp>(op))
+    return slice.getBuffer();
   return {};
 }
 

@@ -60,6 +60,30 @@ def Kgpu_TransposeBufferOp : Kgpu_Op<"transpose_buffer", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kgpu_SliceBufferOp : Kgpu_Op<"slice_buffer", [Pure]> {
+  let summary = "views elements of a buffer at equal distances along each dimension";
+  let description = [{
+    Element i of the result is element `offset + step * i` of the buffer, in each dimension. The buffer is in row-major
+    order.
+
+    ```mlir
+    %t = kgpu.slice_buffer %m [0, 1] step [1, 2] : !kgpu.smem<4x8xf32> -> !kgpu.smem<4x4xf32, "4B rep 4x4 stride 32,8">
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$steps);
+  let results = (outs Kgpu_SharedType:$result);
+  let assemblyFormat = [{
+    $buffer $offsets `step` $steps attr-dict `:` qualified(type($buffer)) `->` qualified(type($result))
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$buffer, "::llvm::ArrayRef<int64_t>":$offsets,
+                                 "::llvm::ArrayRef<int64_t>":$sizes, "::llvm::ArrayRef<int64_t>":$steps)>];
+  let extraClassDeclaration = [{
+    /// Returns the distance of the first element from the beginning of the buffer.
+    int64_t getOffsetBytes();
+  }];
+  let hasVerifier = 1;
+}
+
 def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to a buffer";
   let description = [{

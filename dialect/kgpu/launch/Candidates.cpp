@@ -183,7 +183,8 @@ std::optional<Launch> forWeights(const Work &work, const TargetModel &target) {
   const int64_t elementBytes = work.widestBytes / std::max<int64_t>(work.widestElements, 1);
   const int64_t shortest =
       elementBytes < 4 ? target.heuristics.shortestRowWithWeights : target.heuristics.longestRowOfCta;
-  bool mayStay = work.reduces && !work.loops && !work.prints && work.isFetchable && target.hasDistributedShared;
+  bool mayStay = work.reduces && !work.loops && !work.prints && !work.movesParts && work.isFetchable &&
+                 target.hasDistributedShared;
   if (!mayStay || elementBytes > 4 || work.repeatedBytes <= work.rowBytes || work.rowBytes < shortest)
     return std::nullopt;
   Launch launch{.threads = 512, .persistent = true, .stages = elementBytes < 4 ? 1u : 2u};
@@ -206,7 +207,7 @@ llvm::SmallVector<Launch> forWork(const Work &work, const TargetModel &target) {
     return forMma(work, target);
   if (work.dotElements != 0)
     return forDot(work, target);
-  bool mayUseClusters = work.reduces && !work.loops && !work.prints && target.hasDistributedShared;
+  bool mayUseClusters = work.reduces && !work.loops && !work.prints && !work.movesParts && target.hasDistributedShared;
   if (work.widestBytes > target.heuristics.longestRowOfCta && mayUseClusters)
     return forCluster(work, target);
   Estimate estimate{work, target};

@@ -20,6 +20,7 @@
 #include "dialect/kgpu/analysis/AccessWidths.h"
 #include "dialect/kgpu/analysis/DotLayout.h"
 #include "dialect/kgpu/analysis/HeldElements.h"
+#include "dialect/kgpu/analysis/PartLayouts.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/layout/Algebra.h"
@@ -124,6 +125,7 @@ public:
       if (isTile(store.getValue()) && !known(store.getValue()) && isTransposed(store.getValue()))
         give(store.getValue(), coalesced(store.getValue()));
     });
+    giveDivided();
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()))
         give(load.getResult(), coalesced(load.getResult()));
@@ -215,6 +217,11 @@ private:
                llvm::concat<Value>(SmallVector<Value>(scan.getInputs()), SmallVector<Value>(scan.getOutputs())))
             join(value, scan.getInputs().front());
         })
+        .Case([&](tile::JoinOp joined) {
+          for (Value part : joined.getParts())
+            if (part.getType() == joined.getParts().front().getType())
+              join(part, joined.getParts().front());
+        })
         .Case([&](tile::DotOp dot) { join(dot.getAccumulator(), dot.getResult()); })
         .Case([&](tile::GatherOp gather) {
           for (Value operand : gather->getOperands())
@@ -260,6 +267,20 @@ private:
   bool give(Value value, llvm::Expected<Layout> layout) {
     std::optional<Layout> found = llvm::expectedToOptional(std::move(layout));
     return found && give(value, *found);
+  }
+
+  /// Assigns layouts to loaded tiles that are taken apart, and to their parts, before the tiles that parts meet. So
+  /// threads keep their elements.
+  void giveDivided() {
+    llvm::SmallDenseSet<Value> divided;
+    kernel.walk([&](tile::ExtractOp extract) { divided.insert(classes.getLeaderValue(extract.getValue())); });
+    if (divided.empty())
+      return;
+    kernel.walk([&](tile::LoadOp load) {
+      if (isTile(load.getResult()) && divided.contains(classes.getLeaderValue(load.getResult())))
+        give(load.getResult(), coalesced(load.getResult()));
+    });
+    spread();
   }
 
   /// Assigns coordinates of scattered rows a layout in which threads write whole vectors, as close to the value's
@@ -340,7 +361,33 @@ private:
             return give(from, layout::permute(*layout, inverse));
           return false;
         })
+        .Case([&](tile::ExtractOp extract) { return spreadExtract(extract); })
+        .Case([&](tile::JoinOp joined) { return spreadJoin(joined); })
         .Default([](Operation *) { return false; });
+  }
+
+  bool spreadExtract(tile::ExtractOp op) {
+    Value from = op.getValue(), to = op.getResult();
+    std::optional<Layout> given = known(from), wanted = known(to), found;
+    if (given && !wanted && (found = layout::extract(*given, rangesOf(op))))
+      return give(to, *found);
+    return wanted && !given && (found = enclosing(*wanted, rangesOf(op))) && give(from, *found);
+  }
+
+  bool spreadJoin(tile::JoinOp op) {
+    if (auto wanted = known(op.getResult())) {
+      std::optional<std::vector<Layout>> layouts = layoutsOfParts(op, *wanted);
+      bool changed = false;
+      if (layouts)
+        for (auto [part, layout] : llvm::zip_equal(op.getParts(), *layouts))
+          changed |= !known(part) && give(part, layout);
+      return changed;
+    }
+    for (auto [part, ranges] : llvm::zip_equal(op.getParts(), rangesOf(op)))
+      if (auto given = known(part))
+        if (auto whole = enclosing(*given, ranges); whole && layoutsOfParts(op, *whole))
+          return give(op.getResult(), *whole);
+    return false;
   }
 
   bool spreadReduction(Value from, Value to, unsigned axis) {

@@ -1,6 +1,7 @@
 // Inserts conversions at ops whose operands and results have layouts of different classes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/layout/FitLayouts.h"
+#include "dialect/kgpu/analysis/PartLayouts.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/layout/Algebra.h"
@@ -22,6 +23,36 @@ LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
   for (OpResult result : op->getResults())
     giveLayout(result, *given);
   return success();
+}
+
+/// Converts the result, or else the operand, such that threads keep their elements. An operand of which little is taken
+/// is left: kgpu-expand-cvt moves the elements of the part alone.
+void fitExtract(tile::ExtractOp op) {
+  auto whole = cast<RankedTensorType>(op.getValue().getType()), part = cast<RankedTensorType>(op.getType());
+  if (auto given = layout::extract(layoutOf(op.getValue()), rangesOf(op)))
+    return giveLayout(cast<OpResult>(op.getResult()), *given);
+  if (2 * part.getNumElements() < whole.getNumElements())
+    return;
+  if (auto needed = enclosing(layoutOf(op.getResult()), rangesOf(op))) {
+    OpBuilder builder(op);
+    op.getValueMutable().assign(converted(builder, op.getLoc(), op.getValue(), *needed));
+  }
+}
+
+/// Converts the parts, or else the result, such that threads keep their elements. Where that is impossible,
+/// kgpu-expand-cvt moves them.
+void fitJoin(tile::JoinOp op) {
+  std::optional<std::vector<Layout>> layouts = layoutsOfParts(op, layoutOf(op.getResult()));
+  if (!layouts) {
+    auto whole = enclosing(layoutOf(op.getParts().front()), rangesOf(op).front());
+    layouts = whole ? layoutsOfParts(op, *whole) : std::nullopt;
+    if (!layouts)
+      return;
+    giveLayout(cast<OpResult>(op.getResult()), *whole);
+  }
+  OpBuilder builder(op);
+  for (auto [part, layout] : llvm::zip_equal(op->getOpOperands(), *layouts))
+    part.set(converted(builder, op.getLoc(), part.get(), layout));
 }
 
 LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consumers) {
@@ -49,6 +80,14 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
           return success(); // kgpu-expand-cvt moves the elements
         OpBuilder builder(op);
         reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
+        return success();
+      })
+      .Case([&](tile::ExtractOp extract) {
+        fitExtract(extract);
+        return success();
+      })
+      .Case([&](tile::JoinOp join) {
+        fitJoin(join);
         return success();
       })
       .Case([&](tile::DotOp dot) {

@@ -24,7 +24,7 @@ bool KernelEmitter::isLazy(Operation *op) {
   if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
     return false;
   if (isa<arith::ConstantOp, tile::SplatOp, tile::IotaOp, tile::BroadcastOp, tile::ReshapeOp, tile::PermuteOp,
-          tile::LoadOp, tile::GatherOp>(op))
+          tile::ExtractOp, tile::LoadOp, tile::GatherOp>(op))
     return true;
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return isIdentity(reduce);
@@ -86,6 +86,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
         scalars[read.getResult()] = scalarOf(read.getValue());
         return success();
       })
+      .Case([&](tile::JoinOp join) { return emitJoin(join); })
       .Case([&](tile::PrintOp print) { return emitPrint(print); })
       .Case([&](tile::AssertOp assertion) { return emitAssert(assertion); })
       .Case([&](tile::ForTilesOp loop) { return emitTileLoopBody(loop); })

@@ -156,6 +156,7 @@ Value KernelEmitter::computeExtent(Value tile, const Position &position, int dim
         auto [source, to] = throughShape(shapeOp, position, dim);
         return to < 0 ? zero : extentOf(shapeOp->getOperand(0), source, to);
       })
+      .Case([&](tile::ExtractOp extract) { return extractedExtent(extract, position, dim); })
       .Default([&](Operation *) -> Value {
         if (!isElementwise(op))
           return Value();
@@ -228,7 +229,10 @@ void KernelEmitter::unmaskedLimits(Value tile, const Position &position, SmallVe
     else // The comparison is not constant, or is reached at two positions.
       known->second.clear();
   }
-  if (auto reshape = dyn_cast<tile::ReshapeOp>(op); reshape && !unitReshape(reshape)) {
+  auto reshape = dyn_cast<tile::ReshapeOp>(op);
+  auto extract = dyn_cast<tile::ExtractOp>(op);
+  bool isMoved = extract && (extract.getOffsets()[dim] != 0 || extract.getSteps()[dim] != 1);
+  if ((reshape && !unitReshape(reshape)) || isMoved) {
     limits.push_back(indexConstant(0));
     return;
   }

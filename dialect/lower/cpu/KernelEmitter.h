@@ -175,6 +175,8 @@ private:
   mlir::Value emit(mlir::Value tile, const Position &position);
   mlir::Value emitUncached(mlir::Value tile, const Position &position);
   mlir::Value emitReshape(tile::ReshapeOp op, const Position &position);
+  mlir::Value emitExtract(tile::ExtractOp op, const Position &position);
+  mlir::Value emitByLanes(mlir::Value tile, const Position &position, llvm::function_ref<Position(Position)> source);
   mlir::Value readBuffer(mlir::Value tile, const Buffer &buffer, const Position &position);
   void writeBuffer(const Buffer &buffer, const Position &position, mlir::Value value);
   std::optional<llvm::SmallVector<int>> unitReshape(tile::ReshapeOp op);
@@ -188,6 +190,7 @@ private:
   void unmaskedLimits(mlir::Value tile, const Position &position, llvm::SmallVectorImpl<mlir::Value> &limits,
                       bool assume);
   mlir::Value assumedComparison(mlir::arith::CmpIOp op, const Position &position);
+  mlir::Value extractedExtent(tile::ExtractOp op, const Position &position, int dim);
   std::pair<Position, int> throughShape(mlir::Operation *op, const Position &position, int dim);
   mlir::Value uniformAlong(mlir::Value tile, const Position &position, int dim);
   std::optional<std::pair<mlir::Value, bool>> comparisonExtent(mlir::arith::CmpIOp op, const Position &position,
@@ -220,6 +223,7 @@ private:
   mlir::LogicalResult emitArgReduce(tile::ArgReduceOp op);
   mlir::LogicalResult emitCombine(tile::CombineOp op);
   mlir::LogicalResult emitScan(tile::ScanOp op);
+  mlir::LogicalResult emitJoin(tile::JoinOp op);
   mlir::LogicalResult emitPrint(tile::PrintOp op);
   mlir::LogicalResult emitAssert(tile::AssertOp op);
   mlir::LogicalResult inlineRegion(mlir::Region &region, mlir::ValueRange arguments,

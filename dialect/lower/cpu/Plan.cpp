@@ -132,6 +132,11 @@ void KernelEmitter::planBlock(Block &block) {
     for (Value operand : op.getOperands())
       mark(operand, nest);
   }
+  // Strided parts are read lane by lane, and an op in between would be computed so too.
+  for (auto extract : block.getOps<tile::ExtractOp>())
+    if (llvm::any_of(extract.getSteps(), [](int64_t step) { return step != 1; }))
+      if (Operation *op = extract.getValue().getDefiningOp(); op && op->getBlock() == &block && isElementwise(op))
+        planned.insert(extract.getValue());
   for (auto &[tile, numbers] : nests)
     if (numbers.size() > 1 && tile.getDefiningOp() && isLazy(tile.getDefiningOp()) && isExpensive(tile.getDefiningOp()))
       planned.insert(tile);

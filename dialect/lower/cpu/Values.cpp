@@ -30,8 +30,8 @@ std::optional<SmallVector<int>> KernelEmitter::unitReshape(tile::ReshapeOp op) {
   return source;
 }
 
-/// Returns the position in `operand` of the elements `position` of the result of `op`, a broadcast, permute, reshape or
-/// elementwise op.
+/// Returns the position in `operand` of the elements `position` of the result of `op`, a broadcast, permute, reshape,
+/// extract or elementwise op.
 Position KernelEmitter::operandPosition(Operation *op, Value operand, const Position &position) {
   ArrayRef<int64_t> shape = shapeOf(operand);
   Position result;
@@ -50,6 +50,15 @@ Position KernelEmitter::operandPosition(Operation *op, Value operand, const Posi
     for (auto [dim, source] : llvm::enumerate(*unitReshape(reshape)))
       if (source >= 0)
         take(source, dim);
+  } else if (auto extract = dyn_cast<tile::ExtractOp>(op)) {
+    for (auto [dim, offset, step] : llvm::enumerate(extract.getOffsets(), extract.getSteps())) {
+      take(dim, dim);
+      Value &index = result.index[dim]; // Null in the uniform tail, which steps of 1 alone have.
+      if (shapeOf(extract.getResult())[dim] == 1)
+        index = indexConstant(offset);
+      else if (index && shape[dim] != 1)
+        index = add(mul(index, indexConstant(step)), indexConstant(offset));
+    }
   } else {
     for (int dim = 0, rank = shape.size(); dim < rank; ++dim)
       take(dim, dim);
@@ -104,6 +113,7 @@ Value KernelEmitter::emitUncached(Value tile, const Position &position) {
       .Case([&](tile::LoadOp load) { return emitLoad(load, position); })
       .Case([&](tile::GatherOp gather) { return emitGather(gather, position); })
       .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape, position); })
+      .Case([&](tile::ExtractOp extract) { return emitExtract(extract, position); })
       .Case<tile::BroadcastOp, tile::PermuteOp>([&](Operation *shapeOp) {
         return emit(shapeOp->getOperand(0), operandPosition(shapeOp, shapeOp->getOperand(0), position));
       })
@@ -173,20 +183,7 @@ Value KernelEmitter::emitReshape(tile::ReshapeOp op, const Position &position) {
     source.vector = last;
     return emit(op.getValue(), source);
   }
-  // Lanes past the end read the last element instead.
-  Value result, limit = indexConstant(to[position.vector] - 1);
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    Position one = position;
-    one.vector = -1;
-    one.index[position.vector] = smin(add(position.index[position.vector], indexConstant(lane)), limit);
-    Value element = emit(op.getValue(), split(linearIndex(one, to)));
-    if (!result)
-      result = constant(builder.getZeroAttr(VectorType::get({lanes}, element.getType())));
-    result = hoisted({element, result}, [&]() -> Value {
-      return vector::InsertOp::create(builder, loc, element, result, ArrayRef<int64_t>{lane});
-    });
-  }
-  return result;
+  return emitByLanes(op.getResult(), position, [&](Position one) { return split(linearIndex(one, to)); });
 }
 
 Value KernelEmitter::readBuffer(Value tile, const Buffer &buffer, const Position &position) {

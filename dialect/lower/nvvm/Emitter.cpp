@@ -63,6 +63,8 @@ LogicalResult Emitter::emitTileOp(Operation *op) {
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })
       .Case([&](tile::ReshapeOp reshape) { return emitReshape(reshape); })
       .Case([&](tile::PermuteOp permute) { return emitPermute(permute); })
+      .Case([&](tile::ExtractOp extract) { return emitExtract(extract); })
+      .Case([&](tile::JoinOp join) { return emitJoin(join); })
       .Case([&](tile::ReduceOp reduce) {
         return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
       })
@@ -103,6 +105,7 @@ LogicalResult Emitter::emitKgpuOp(Operation *op) {
       .Case([&](kgpu::SlotOp slot) { return emitSlot(slot); })
       .Case<kgpu::ReshapeBufferOp, kgpu::TransposeBufferOp>(
           [&](auto same) { return emitAs(same, {scalar(same.getBuffer())}); })
+      .Case([&](kgpu::SliceBufferOp slice) { return emitSliceBuffer(slice); })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })

@@ -73,6 +73,8 @@ private:
   mlir::LogicalResult emitOwnPart(kgpu::OwnPartOp op);
   mlir::LogicalResult emitReshape(tile::ReshapeOp op);
   mlir::LogicalResult emitPermute(tile::PermuteOp op);
+  mlir::LogicalResult emitExtract(tile::ExtractOp op);
+  mlir::LogicalResult emitJoin(tile::JoinOp op);
   /// Assigns to result register r the operand register that holds `source`(coordinates of r), in every thread. Fails
   /// when another thread holds the element.
   mlir::LogicalResult rename(mlir::Operation *op, Value operand, Value result,
@@ -112,7 +114,8 @@ private:
   // Shared.cpp
   mlir::LogicalResult emitAlloc(kgpu::AllocOp op);
   mlir::LogicalResult emitSlot(kgpu::SlotOp op);
-  std::pair<Value, Value> rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg);
+  mlir::LogicalResult emitSliceBuffer(kgpu::SliceBufferOp op);
+  std::pair<Value, Value> placeByStrides(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg);
   Value sharedElement(Value base, Value distance);
   mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
   mlir::LogicalResult storeToBuffer(mlir::Operation *op, Value value, Value to);

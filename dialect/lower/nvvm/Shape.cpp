@@ -130,6 +130,18 @@ LogicalResult Emitter::emitJoinColumns(kgpu::JoinColumnsOp op) {
   return success();
 }
 
+/// Returns the tile with an element of a join, and the element's coordinates there.
+static std::pair<Value, Coordinates> partAt(tile::JoinOp op, Coordinates at) {
+  int64_t &along = at[op.getAxis()];
+  for (Value part : op.getParts()) {
+    int64_t extent = cast<RankedTensorType>(part.getType()).getDimSize(op.getAxis());
+    if (along < extent)
+      return {part, at};
+    along -= extent;
+  }
+  llvm_unreachable("the parts have all elements");
+}
+
 LogicalResult Emitter::emitReshape(tile::ReshapeOp op) {
   ArrayRef<int64_t> from = cast<RankedTensorType>(op.getValue().getType()).getShape();
   ArrayRef<int64_t> to = cast<RankedTensorType>(op.getResult().getType()).getShape();
@@ -151,6 +163,39 @@ LogicalResult Emitter::emitPermute(tile::PermuteOp op) {
       source[from] = at[dim];
     return source;
   });
+}
+
+LogicalResult Emitter::emitExtract(tile::ExtractOp op) {
+  return rename(op, op.getValue(), op.getResult(), [&](Coordinates at) {
+    for (auto [coordinate, offset, step] : llvm::zip_equal(at, op.getOffsets(), op.getSteps()))
+      coordinate = offset + step * coordinate;
+    return at;
+  });
+}
+
+LogicalResult Emitter::emitJoin(tile::JoinOp op) {
+  const Layout &to = kgpu::layoutOf(op.getResult());
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
+  SmallVector<layout::Place> threads = basicThreads(to);
+  TileRegisters values;
+  for (unsigned reg = 0; reg < to.registers(); ++reg) {
+    Value found;
+    for (layout::Place thread : threads) {
+      thread.reg = reg;
+      if (!to.isInside(thread, shape))
+        continue;
+      auto [part, at] = partAt(op, to.coordinates(thread));
+      auto there = kgpu::layoutOf(part).registerOf(at, thread.lane, thread.warp, thread.block);
+      Value held = there ? registersOf(part)[*there] : Value();
+      if (!held || (found && found != held))
+        return op.emitOpError("needs elements of other threads: its layouts do not fit together");
+      found = held;
+    }
+    // A register that is padding in every thread may hold any value.
+    values.push_back(found ? found : registersOf(op.getParts().front()).front());
+  }
+  define(op, std::move(values));
+  return success();
 }
 
 LogicalResult Emitter::emitConversion(kgpu::CvtLayoutOp op) {

@@ -10,14 +10,19 @@ using namespace mlir;
 
 namespace kpkg::lower::nvvm {
 
-/// Returns the widest vector access for a buffer. It is less than 16 bytes in slots whose size is no multiple of 16.
+/// Returns the widest vector access for a buffer. It is less than 16 bytes in slots whose size is no multiple of 16,
+/// and in parts that begin elsewhere.
 static unsigned vectorBytesIn(Value buffer) {
   int64_t bytes = 16;
-  for (Operation *op = buffer.getDefiningOp(); Value whole = kgpu::aliasedBuffer(op); op = whole.getDefiningOp())
-    if (auto slot = dyn_cast<kgpu::SlotOp>(op)) {
-      int64_t size = slot.getType().getSizeBytes();
-      bytes = std::min(bytes, size & -size);
-    }
+  for (Operation *op = buffer.getDefiningOp(); Value whole = kgpu::aliasedBuffer(op); op = whole.getDefiningOp()) {
+    int64_t distance = 0;
+    if (auto slot = dyn_cast<kgpu::SlotOp>(op))
+      distance = slot.getType().getSizeBytes();
+    else if (auto slice = dyn_cast<kgpu::SliceBufferOp>(op))
+      distance = slice.getOffsetBytes();
+    if (distance != 0)
+      bytes = std::min(bytes, distance & -distance);
+  }
   return static_cast<unsigned>(bytes);
 }
 
@@ -45,12 +50,23 @@ LogicalResult Emitter::emitSlot(kgpu::SlotOp op) {
   return success();
 }
 
-/// Returns the byte offset of register `reg`'s element in a row-major buffer of this shape, and whether the element
-/// exists (null: it does). Serves layouts that do not match the buffer's powers of two.
-std::pair<Value, Value> Emitter::rowMajorPlace(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg) {
+LogicalResult Emitter::emitSliceBuffer(kgpu::SliceBufferOp op) {
+  return emitAs(op, {sharedElement(scalar(op.getBuffer()), constantOf(builder, op.getOffsetBytes()))});
+}
+
+/// Returns whether the place of an element is a sum of coordinates times strides.
+static bool hasStrides(kgpu::SharedType buffer) {
+  return !buffer.getMemory() ||
+         llvm::all_of(buffer.getMemory()->parameters().bases, [](const auto &bases) { return bases.empty(); });
+}
+
+/// Returns the byte offset of register `reg`'s element in a buffer with strides, and whether the element exists (null:
+/// it does). Serves layouts that do not match the buffer's powers of two.
+std::pair<Value, Value> Emitter::placeByStrides(const layout::Layout &layout, kgpu::SharedType buffer, unsigned reg) {
   Value distance = constantOf(builder, 0), inside;
-  int64_t stride = buffer.getElementBytes();
-  for (unsigned dim = layout.rank(); dim-- > 0; stride *= buffer.getShape()[dim]) {
+  int64_t rowMajor = buffer.getElementBytes();
+  for (unsigned dim = layout.rank(); dim-- > 0; rowMajor *= buffer.getShape()[dim]) {
+    int64_t stride = buffer.getMemory() ? buffer.getMemory()->parameters().strides[dim] : rowMajor;
     Value coordinate = place.coordinate(builder, layout, reg, dim);
     Value step = arith::MulIOp::create(builder, coordinate, constantOf(builder, stride));
     distance = arith::AddIOp::create(builder, distance, step);
@@ -82,11 +98,11 @@ LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
     storeShared(builder, *access, base, place.bits(layout), registersOf(tile), first);
     return success();
   }
-  if (buffer.getMemory())
+  if (!hasStrides(buffer))
     return op->emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   llvm::consumeError(access.takeError());
   for (auto [reg, value] : llvm::enumerate(registersOf(tile))) {
-    auto [distance, stores] = rowMajorPlace(layout, buffer, reg);
+    auto [distance, stores] = placeByStrides(layout, buffer, reg);
     if (first)
       stores = stores ? arith::AndIOp::create(builder, stores, first).getResult() : first;
     OpBuilder::InsertionGuard guard(builder);
@@ -147,12 +163,12 @@ LogicalResult Emitter::emitLocalLoad(kgpu::LocalLoadOp op) {
     define(op, TileRegisters(loadShared(builder, *access, base, place.bits(layout), element)));
     return success();
   }
-  if (buffer.getMemory() || op.getAt())
+  if (!hasStrides(buffer) || op.getAt())
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   llvm::consumeError(access.takeError());
   TileRegisters bits;
   for (unsigned reg = 0; reg < layout.registers(); ++reg) {
-    auto [distance, inside] = rowMajorPlace(layout, buffer, reg);
+    auto [distance, inside] = placeByStrides(layout, buffer, reg);
     // Values in padding do not matter, so such registers read the first element.
     if (inside)
       distance = arith::SelectOp::create(builder, inside, distance, constantOf(builder, 0));

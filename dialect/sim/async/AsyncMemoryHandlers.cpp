@@ -36,6 +36,12 @@ static llvm::Error reshapeBuffer(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error sliceBuffer(Frame &frame, Operation &op) {
+  auto slice = cast<kgpu::SliceBufferOp>(op);
+  frame.set(slice.getResult(), bufferAt(frame.view(slice.getBuffer()).data + slice.getOffsetBytes(), slice.getType()));
+  return llvm::Error::success();
+}
+
 /// Calls `function(i, address, coordinates)` for each element of a tile in a buffer.
 template <typename Function>
 static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
@@ -255,6 +261,7 @@ void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {
   table["kgpu.slot"] = slot;
   table["kgpu.reshape_buffer"] = reshapeBuffer;
   table["kgpu.transpose_buffer"] = reshapeBuffer;
+  table["kgpu.slice_buffer"] = sliceBuffer;
   table["kgpu.local_store"] = localStore;
   table["kgpu.local_load"] = localLoad;
   table["kgpu.tensor_load"] = tensorLoad;

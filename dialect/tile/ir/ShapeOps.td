@@ -103,3 +103,42 @@ def Tile_PermuteOp : Tile_Op<"permute", [Pure, SameOperandsAndResultElementType]
   let hasFolder = 1;
   let hasCanonicalizer = 1;
 }
+
+def Tile_ExtractOp : Tile_Op<"extract", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "takes elements at equal distances along each dimension";
+  let description = [{
+    Element i of the result is element `offset + step * i` of the operand, in each dimension. Offsets and steps have an
+    entry for each dimension. A negative step reverses the dimension. Extents are those of the result.
+
+    ```mlir
+    %t = tile.extract %a [0, 1] step [1, 2] : tensor<4x8xf32> -> tensor<4x4xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$steps);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$value $offsets `step` $steps attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Tile_JoinOp : Tile_Op<"join", [Pure, SameOperandsAndResultElementType]> {
+  let summary = "puts tiles one after the other along an axis";
+  let description = [{
+    The tiles have equal extents in all other dimensions.
+
+    ```mlir
+    %t = tile.join %a, %b axis 1 : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<4x10xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$parts, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Tile_Tile:$result);
+  let builders = [
+    /// Infers the result type from the parts.
+    OpBuilder<(ins "::mlir::ValueRange":$parts, "int64_t":$axis)>
+  ];
+  let assemblyFormat = "$parts `axis` $axis attr-dict `:` type($parts) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}

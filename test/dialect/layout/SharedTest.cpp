@@ -146,6 +146,24 @@ TEST(SharedAccess, WideVectorsAndRepeats) {
   EXPECT_THAT(llvm::toString(tooLarge.takeError()), HasSubstr("reaches beyond the memory"));
 }
 
+TEST(SharedAccess, PartsOfTiles) {
+  auto memory = [](llvm::StringRef text) { return llvm::cantFail(SharedLayout::parse(text)); };
+  auto plan = [&](const Layout &layout, const SharedLayout &part) {
+    checkOffsets(part);
+    llvm::Expected<SharedAccess> access = planAccess(layout, part);
+    if (access)
+      checkAccess(layout, part, *access);
+    else
+      llvm::consumeError(access.takeError());
+    return bool(access);
+  };
+  Layout rows = parse("reg 1:1 lane 1:2-16 0:1-4 rep 1x1"), columns = parse("lane 0:1-4 rep 1x6");
+  EXPECT_TRUE(plan(rows, memory("4B rep 8x32 stride 256,8")));
+  EXPECT_TRUE(plan(columns, memory("4B rep 8x6 stride 256,4")));
+  EXPECT_TRUE(plan(columns, memory("4B rep 8x6 stride 256,-8")));
+  EXPECT_FALSE(plan(rows, memory("4B rep 8x32 stride 256,-4")));
+}
+
 TEST(SharedAccess, CountIsTheFormula) {
   std::mt19937 random(23);
   unsigned conflicts = 0;

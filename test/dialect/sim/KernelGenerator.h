@@ -70,6 +70,8 @@ private:
   Known match(mlir::Type element, llvm::ArrayRef<int64_t> shape);
   mlir::Value indexTile(llvm::ArrayRef<int64_t> shape);
   void reshapeStep(Known x);
+  void extractStep(Known x);
+  void joinStep(Known x);
   void reduceStep(Known x);
   void functionStep(Known x);
   void dotStep();

@@ -92,9 +92,45 @@ Known KernelGenerator::match(Type element, ArrayRef<int64_t> shape) {
   return load(element, Shape(shape));
 }
 
+/// Takes any elements at equal distances, forwards or backwards.
+void KernelGenerator::extractStep(Known x) {
+  Shape sizes, offsets, steps;
+  for (int64_t extent : x.shape()) {
+    int64_t size = chance(40) ? extent : between(1, extent);
+    int64_t step = size == 1 ? 1 : between(1, (extent - 1) / (size - 1));
+    int64_t reach = step * (size - 1), offset = between(0, extent - 1 - reach);
+    bool isBackwards = chance(25);
+    sizes.push_back(size);
+    offsets.push_back(isBackwards ? offset + reach : offset);
+    steps.push_back(isBackwards ? -step : step);
+  }
+  add(tile::ExtractOp::create(b, RankedTensorType::get(sizes, x.element()), x.value, offsets, steps), x.magnitude);
+}
+
+/// Joins the tile with itself and with others of perhaps other extents along the axis.
+void KernelGenerator::joinStep(Known x) {
+  int64_t axis = below(x.shape().size());
+  SmallVector<Value> parts = {x.value};
+  double magnitude = x.magnitude;
+  int64_t elements = x.type().getNumElements();
+  for (int64_t i = 0, count = between(1, 3); i < count; ++i) {
+    Shape shape(x.shape());
+    if (chance(40))
+      shape[axis] = between(1, shape[axis]);
+    elements += ShapedType::getNumElements(shape);
+    if (elements > mostElements())
+      break;
+    Known part = chance(30) && shape == x.shape() ? x : match(x.element(), shape);
+    parts.push_back(part.value);
+    magnitude = std::max(magnitude, part.magnitude);
+  }
+  std::shuffle(parts.begin(), parts.end(), random);
+  add(tile::JoinOp::create(b, parts, axis), magnitude);
+}
+
 void KernelGenerator::reshapeStep(Known x) {
   Shape shape(x.shape());
-  switch (below(3)) {
+  switch (below(5)) {
   case 0: { // Other extents: split, join or swap factors.
     Shape to = chance(50) ? Shape{x.type().getNumElements()} : Shape(llvm::reverse(shape));
     if (chance(40) && to.size() < 3)
@@ -112,6 +148,10 @@ void KernelGenerator::reshapeStep(Known x) {
     add(tile::PermuteOp::create(b, x.value, permutation), x.magnitude);
     break;
   }
+  case 2:
+    return extractStep(x);
+  case 3:
+    return joinStep(x);
   default:
     for (int64_t &extent : shape)
       if (extent == 1 && x.type().getNumElements() < 200) {

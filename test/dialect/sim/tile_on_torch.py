@@ -305,6 +305,14 @@ def run(name, operands, results, attributes, extra=None):
             return (first.reshape(shape),)
         case "tile.permute":
             return (first.permute(attributes["permutation"]),)
+        case "tile.extract":
+            for d, (offset, step, size) in enumerate(
+                zip(attributes["offsets"], attributes["steps"], shape, strict=True)
+            ):
+                first = first.index_select(d, offset + step * torch.arange(size))
+            return (first,)
+        case "tile.join":
+            return (torch.cat(operands, axis),)
         case "tile.reduce":
             return (reduce(first, attributes["kind"], axis),)
         case "tile.arg_reduce":

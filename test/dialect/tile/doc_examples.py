@@ -24,13 +24,15 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, 
   %j = tile.splat %c : index -> tensor<4x8xindex>
   %mask = tile.splat %cond : i1 -> tensor<4x8xi1>
 """
+#: Operands of one op's example, whose names other examples define.
+OPERANDS = {"join": "  %b = tile.splat %alpha : f32 -> tensor<4x2xf32>\n"}
 
 
 def kernel(op: str, file: str, number: int, example: str) -> str:
     if "tile.kernel" in example:
         return example
     end = "" if "tile.return" in example else "  tile.return\n"
-    return PROLOGUE.format(number=number) + example + end + "}\n"
+    return PROLOGUE.format(number=number) + OPERANDS.get(op, "") + example + end + "}\n"
 
 
 if __name__ == "__main__":

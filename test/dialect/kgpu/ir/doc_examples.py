@@ -77,6 +77,7 @@ PROLOGUES = {
     "exchange_init": CLUSTER_PROLOGUE,
     "fetch": FETCH_PROLOGUE,
     "fetched": FETCH_PROLOGUE,
+    "slice_buffer": PROLOGUE + "  %m = kgpu.alloc : !kgpu.smem<4x8xf32>\n",
 }
 
 ASYNC_PROLOGUE = f"""\
