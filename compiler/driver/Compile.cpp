@@ -33,6 +33,8 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
     text += " --fast";
   if (!options.dtypes.empty())
     text += " --dtypes=" + join(options.dtypes, ",");
+  if (options.lineTables)
+    text += " -g";
   for (const auto &[name, value] : options.defines)
     text += " -D " + name + "=" + value;
   return text;

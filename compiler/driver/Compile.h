@@ -31,6 +31,8 @@ struct CompileOptions {
   /// Names of dtypes such as "float32". Of each kind (floats, integers, bool) that has a name here, instances for other
   /// dtypes are left out.
   std::vector<std::string> dtypes;
+  /// Tells debuggers and profilers the source line of each instruction.
+  bool lineTables = false;
   /// Compiles this kernel alone. Empty: all kernels.
   std::string onlyKernel;
   /// Threads. 0: one for each processor.

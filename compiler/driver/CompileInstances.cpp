@@ -8,6 +8,7 @@
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/LineTables.h"
 #include "compiler/driver/SelectInstances.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
@@ -99,6 +100,8 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       result.objects.emplace_back();
       continue;
     }
+    if (options.lineTables)
+      addLineTables(*lowered, LineTableKind::Dwarf);
     auto object = compileToObject(*lowered, *target, options.optLevel);
     if (!object) {
       std::string why = withReports(object.takeError(), messages);
@@ -169,6 +172,7 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
                     JobResult &result) {
   if (!targets.hasGpu())
     return;
+  const CodeOptions codeOptions = codeOptionsOf(options);
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
   eraseServed(*module, role);
@@ -224,18 +228,18 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> const GpuAttempt & {
     auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
     if (isNew)
-      entry->second = attemptOf(compileForChip(kernel, chip, *ptxas, options.optLevel, SlowCode::Refuse,
+      entry->second = attemptOf(compileForChip(kernel, chip, *ptxas, codeOptions, SlowCode::Refuse,
                                                role.isLast ? Others::None : Others::Serve));
     return entry->second;
   };
   for (const std::string &chip : targets.chips)
     compileAll(chip, chip, [&](tile::KernelOp kernel, StringRef name) {
-      return ptxas ? compileFor(kernel, name) : attemptOf(compileToPackedPtx(kernel, name, options.optLevel));
+      return ptxas ? compileFor(kernel, name) : attemptOf(compileToPackedPtx(kernel, name, codeOptions));
     });
   for (const std::string &chip : targets.ptx)
     compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) {
       if (!ptxas)
-        return attemptOf(compileToPackedPtx(kernel, name, options.optLevel));
+        return attemptOf(compileToPackedPtx(kernel, name, codeOptions));
       GpuAttempt attempt = compileFor(kernel, name);
       if (attempt.code)
         attempt.code = asPackedPtx(*attempt.code, name, kernel.getSymName());
@@ -344,7 +348,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
         objects.push_back(std::move(*result.objects[t]));
     if (objects.empty())
       continue; // a package of ops without launches
-    auto linked = linkObjects(objects, *targets.cpus[t]);
+    auto linked = linkObjects(objects, *targets.cpus[t], options.lineTables);
     if (!linked)
       return linked.takeError();
     compiled.objects.push_back({hostSectionName(targets.cpus[t]->isa.str()), "host-object", std::move(*linked)});
@@ -393,6 +397,8 @@ Expected<std::string> emitLlvm(const Program &program, const SourceManager &sour
   auto module = tileVariants(program, sources, *context, tile::VariantKind::Cpu, options);
   if (!module || failed(lower::cpu::lowerToLLVM(*module, target)))
     return createStringError("%s", messages.text().c_str());
+  if (options.lineTables)
+    addLineTables(*module, LineTableKind::Dwarf);
   return compileToLlvmText(*module, target, options.optLevel);
 }
 
@@ -403,8 +409,9 @@ Expected<std::string> emitGpu(const Program &program, const SourceManager &sourc
   auto module = tileVariants(program, sources, *context, tile::VariantKind::Gpu, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
+  const CodeOptions codeOptions = codeOptionsOf(options);
   auto text =
-      stage == Stage::Sass ? sassText(*module, chip, options.optLevel) : stageText(*module, chip, options.optLevel, stage);
+      stage == Stage::Sass ? sassText(*module, chip, codeOptions) : stageText(*module, chip, codeOptions, stage);
   if (text)
     return text;
   std::string why = withReports(text.takeError(), messages);

@@ -308,6 +308,8 @@ void addBuild(CLI::App &app, int &exitCode) {
                    "Leave out instances for dtypes of the same kind (floats, integers) as these, such as f32,bf16")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_flag("-g", options->compile.lineTables,
+                    "Line tables: profilers and debuggers show lines of the .k sources");
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command
       ->add_option("--emit", options->emit,
