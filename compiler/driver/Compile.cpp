@@ -35,6 +35,9 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
     text += " --dtypes=" + join(options.dtypes, ",");
   if (options.lineTables)
     text += " -g";
+  if (options.checkBounds || options.checkNan)
+    text += std::string(" --sanitize=") + (options.checkBounds ? "bounds" : "") +
+            (options.checkBounds && options.checkNan ? "," : "") + (options.checkNan ? "nan" : "");
   for (const auto &[name, value] : options.defines)
     text += " -D " + name + "=" + value;
   return text;

@@ -13,6 +13,7 @@
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
+#include "dialect/tile/transforms/AddChecks.h"
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Variants.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -46,10 +47,27 @@ std::string withReports(Error error, const IrMessages &messages) {
   return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
 }
 
+/// Returns the tile IR of instances, with the checks that the options ask for.
+mlir::OwningOpRef<mlir::ModuleOp> checkedTile(const Program &program, const SourceManager &sources,
+                                              const std::vector<InstanceRef> &instances, mlir::MLIRContext &context,
+                                              const CompileOptions &options) {
+  auto module = generateKernels(program, sources, instances, context);
+  if (!module || (!options.checkBounds && !options.checkNan))
+    return module;
+  for (auto [kernel, ref] : zip(module->getOps<tile::KernelOp>(), instances)) {
+    std::vector<std::string> names;
+    for (const auto &argument : program.kernels()[ref.kernel].arguments)
+      names.push_back(argument.name);
+    tile::addChecks(kernel, {options.checkBounds, options.checkNan}, names);
+  }
+  return module;
+}
+
 /// Returns the simplified tile IR of one or more instances.
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
-                                                 ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
-  auto module = generateKernels(program, sources, instances, context);
+                                                 ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
+                                                 const CompileOptions &options) {
+  auto module = checkedTile(program, sources, instances, context, options);
   if (!module)
     return nullptr;
   mlir::PassManager passes(&context);
@@ -73,7 +91,7 @@ mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const Sou
                                                const CompileOptions &options) {
   std::vector<InstanceRef> refs = checkedInstances(program);
   restrictInstances(program, options, refs);
-  auto module = simplifiedTile(program, sources, refs, context);
+  auto module = simplifiedTile(program, sources, refs, context, options);
   if (module)
     makeVariants(*module, kind, options);
   return module;
@@ -266,7 +284,7 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = simplifiedTile(program, sources, {instance}, *context);
+  auto module = simplifiedTile(program, sources, {instance}, *context, options);
   if (!module)
     return failedEverywhere(targets, messages.text());
   if (role.hasOthers && program.kernels()[instance.kernel].isLeftToChoice)
@@ -279,10 +297,10 @@ JobResult compileOne(const Program &program, const SourceManager &sources, Insta
 
 /// Returns the tile IR of these instances, without variants. A later kpkg can compile it for another target.
 Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources,
-                                        const std::vector<InstanceRef> &refs) {
+                                        const std::vector<InstanceRef> &refs, const CompileOptions &options) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = generateKernels(program, sources, refs, *context);
+  auto module = checkedTile(program, sources, refs, *context, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
   std::string bytes;
@@ -369,7 +387,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
           "the cost model does not know how long `" + kernel +
           "` takes, so that calls without a row of a tuning table take the first of its alternatives: " +
           result.whyNoEstimate);
-  auto bytecode = writeTileBytecode(program, sources, refs);
+  auto bytecode = writeTileBytecode(program, sources, refs, options);
   if (!bytecode)
     return bytecode.takeError();
   compiled.tileBytecode = std::move(*bytecode);
@@ -381,7 +399,7 @@ Expected<std::string> emitTile(const Program &program, const SourceManager &sour
   IrMessages messages(*context);
   std::vector<InstanceRef> refs = checkedInstances(program);
   restrictInstances(program, options, refs);
-  auto module = generateKernels(program, sources, refs, *context);
+  auto module = checkedTile(program, sources, refs, *context, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
   std::string text;

@@ -30,6 +30,7 @@ struct BuildOptions {
   std::optional<std::string> targets;
   std::vector<std::string> defines;
   std::vector<std::string> dtypes;
+  std::vector<std::string> sanitize;
   std::string emit;
   std::string diagnosticsFormat = "text";
   std::string depfile;
@@ -165,6 +166,22 @@ void readDTypes(BuildOptions &options) {
   }
 }
 
+/// Selects the checks of --sanitize. Returns false after a message.
+bool readChecks(BuildOptions &options) {
+  for (const std::string &name : options.sanitize) {
+    if (name == "bounds") {
+      options.compile.checkBounds = true;
+    } else if (name == "nan") {
+      options.compile.checkNan = true;
+    } else {
+      fmt::print(stderr, "kpkg: error: --sanitize={}: there are the checks bounds and nan{}\n", name,
+                 name == "race" || name == "uninit" ? "; compute-sanitizer finds such errors on GPUs" : "");
+      return false;
+    }
+  }
+  return true;
+}
+
 ExitCode checkSources(BuildOptions &options) {
   if (!options.targets)
     options.compile.targets = {"native", "ptx"}; // both cases of `target.has("gpu")`
@@ -220,7 +237,7 @@ ExitCode build(BuildOptions &options) {
   if (options.fastMath)
     note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
          "instructions in any case, others are computed in full (docs/language.md)");
-  if (!readDefines(options))
+  if (!readDefines(options) || !readChecks(options))
     return UsageError;
   readDTypes(options);
   SourceManager sources;
@@ -306,6 +323,11 @@ void addBuild(CLI::App &app, int &exitCode) {
   command
       ->add_option("--dtypes", options->dtypes,
                    "Leave out instances for dtypes of the same kind (floats, integers) as these, such as f32,bf16")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--sanitize", options->sanitize,
+                   "Checks in kernels: bounds (indices of single elements and gathers), nan (stored floats)")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("-g", options->compile.lineTables,
