@@ -8,6 +8,7 @@
 #include "compiler/driver/EncodeOps.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/Inputs.h"
+#include "compiler/driver/SelectInstances.h"
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
 #include "compiler/source/Source.h"
@@ -28,6 +29,15 @@ namespace {
 /// Returns the part of the command line that determines the package's bytes.
 std::string describeOptions(const CompileOptions &options, const BuildTargets &targets) {
   std::string text = "-O" + std::to_string(options.optLevel) + " --target " + targets.str();
+  if (options.fast)
+    text += " --fast";
+  if (!options.dtypes.empty())
+    text += " --dtypes=" + join(options.dtypes, ",");
+  if (options.lineTables)
+    text += " -g";
+  if (options.checkBounds || options.checkNan)
+    text += std::string(" --sanitize=") + (options.checkBounds ? "bounds" : "") +
+            (options.checkBounds && options.checkNan ? "," : "") + (options.checkNan ? "nan" : "");
   for (const auto &[name, value] : options.defines)
     text += " -D " + name + "=" + value;
   return text;
@@ -87,6 +97,8 @@ StringRef nameOfKind(const BuildTargets &kind) { return kind.hasGpu() ? "gpu" : 
 
 /// Adds the rows of tuning tables that the command line names, for existing instances.
 Error addTuning(PackageContents &contents, const CompileOptions &options, const Remark &remark) {
+  if (options.fast) // has no alternatives to choose from
+    return Error::success();
   std::vector<std::string> files = findTuning(options.inputs), notes;
   append_range(files, options.tuning);
   for (const std::string &file : files) {
@@ -161,6 +173,8 @@ Error checkKernelName(const Program &program, const std::string &name) {
 Expected<std::optional<std::string>> makePackage(const CompileOptions &options, SourceManager &sources,
                                                  DiagnosticEngine &diags, const Progress &progress,
                                                  const Remark &remark) {
+  if (Error error = checkDTypeNames(options))
+    return std::move(error);
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -214,6 +228,8 @@ Expected<std::optional<std::string>> makePackage(const CompileOptions &options, 
 
 Expected<std::optional<std::string>> stageText(const CompileOptions &options, Stage stage, SourceManager &sources,
                                                DiagnosticEngine &diags) {
+  if (Error error = checkDTypeNames(options))
+    return std::move(error);
   auto targets = resolveTargets(options.targets);
   if (!targets)
     return targets.takeError();
@@ -227,12 +243,12 @@ Expected<std::optional<std::string>> stageText(const CompileOptions &options, St
     return std::nullopt;
   switch (stage) {
   case Stage::Tile:
-    return emitTile(**program, sources);
+    return emitTile(**program, sources, options);
   case Stage::Plan:
     return emitPlan(**program, sources);
   case Stage::Llvm:
     if (!isForGpu)
-      return emitLlvm(**program, sources, *targets->cpus.front(), options.optLevel);
+      return emitLlvm(**program, sources, *targets->cpus.front(), options);
     [[fallthrough]];
   case Stage::Kgpu:
   case Stage::Gpu:
@@ -242,8 +258,8 @@ Expected<std::optional<std::string>> stageText(const CompileOptions &options, St
     if (targets->chips.empty() && (targets->ptx.empty() || stage == Stage::Sass))
       return make_error<WrongUse>(
           "--emit=kgpu, gpu, nvvm, ptx and sass show GPU code: name a chip, such as --target sm_90a");
-    return emitGpu(**program, sources, targets->chips.empty() ? targets->ptx.front() : targets->chips.front(),
-                   options.optLevel, stage);
+    return emitGpu(**program, sources, targets->chips.empty() ? targets->ptx.front() : targets->chips.front(), options,
+                   stage);
   }
   llvm_unreachable("a stage without a printer");
 }

@@ -26,6 +26,15 @@ struct CompileOptions {
   /// `tuning.json`.
   std::vector<std::string> tuning;
   unsigned optLevel = 2;
+  /// Compiles one variant of each kernel, which takes any arguments, and of alternatives those that have it.
+  bool fast = false;
+  /// Names of dtypes such as "float32". Of each kind (floats, integers, bool) that has a name here, instances for other
+  /// dtypes are left out.
+  std::vector<std::string> dtypes;
+  /// Tells debuggers and profilers the source line of each instruction.
+  bool lineTables = false;
+  /// Makes kernels end a call with an error if an index leaves its tensor, or if they store NaN.
+  bool checkBounds = false, checkNan = false;
   /// Compiles this kernel alone. Empty: all kernels.
   std::string onlyKernel;
   /// Threads. 0: one for each processor.

@@ -5,7 +5,9 @@
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/Tool.h"
 #include "compiler/driver/Guard.h"
+#include "compiler/driver/LineTables.h"
 #include "compiler/driver/RemarkLog.h"
+#include "compiler/driver/TensorMapRecords.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/Throughput.h"
 #include "dialect/kgpu/launch/Candidates.h"
@@ -51,35 +53,6 @@ struct Compiled {
   std::string ptx;
 };
 
-std::optional<manifest::Window> windowRecord(kgpu::WindowAttr window) {
-  if (!window)
-    return std::nullopt;
-  auto numbers = [](ArrayRef<int64_t> list) { return std::vector<int32_t>(list.begin(), list.end()); };
-  manifest::Window record{numbers(window.getCounts()), numbers(window.getStrides()), numbers(window.getStarts()),
-                          numbers(window.getSteps())};
-  for (size_t i = 0; i < window.getTaps().size(); i += 2)
-    record.taps.push_back({int32_t(window.getTaps()[i]), int32_t(window.getTaps()[i + 1])});
-  return record;
-}
-
-std::vector<manifest::TensorMap> tensorMaps(tile::KernelOp laidOut) {
-  std::vector<manifest::TensorMap> records;
-  for (kgpu::TensorMapAttr map : kgpu::tensorMapsOf(laidOut)) {
-    auto view = mlir::cast<tile::ViewType>(laidOut.getArgumentTypes()[map.getArg()]);
-    records.push_back({.arg = int32_t(map.getArg()),
-                       .box = {map.getBox().begin(), map.getBox().end()},
-                       .swizzle = map.getSwizzle(),
-                       .unit = int32_t(view.getUnit()),
-                       .window = windowRecord(map.getWindow())});
-  }
-  laidOut.walk([&](kgpu::TensorLoadOp load) {
-    manifest::TensorMap &map = records[load.getMap()];
-    ++map.copies;
-    map.sharedBy = load.getMulticast() ? kgpu::getLaunch(laidOut).cluster : 1;
-  });
-  return records;
-}
-
 /// Returns whether ring buffers in shared memory are loaded some steps ahead.
 bool hasRings(tile::KernelOp laidOut) {
   return laidOut
@@ -90,7 +63,17 @@ bool hasRings(tile::KernelOp laidOut) {
       .wasInterrupted();
 }
 
-Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch, unsigned optLevel) {
+/// Returns the PTX of a lowered module.
+Expected<std::string> ptxOf(mlir::Operation *gpuModule, StringRef chip, CodeOptions options) {
+  if (!options.lineTables)
+    return compileToPtx(gpuModule, chip, options.optLevel);
+  addLineTables(gpuModule, LineTableKind::Directives);
+  auto ptx = compileToPtx(gpuModule, chip, options.optLevel);
+  return ptx ? withFixedFileTimes(*ptx) : std::move(ptx);
+}
+
+Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kgpu::Launch &launch,
+                                 CodeOptions options) {
   RemarkLog log(*kernel.getContext());
   Module module = layOut(kernel, chip, launch);
   if (!module)
@@ -100,11 +83,11 @@ Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kg
   tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
   compiled.launch = kgpu::getLaunch(laidOut);
   compiled.hasRings = hasRings(laidOut);
-  compiled.tensorMaps = tensorMaps(laidOut);
+  compiled.tensorMaps = tensorMapRecords(laidOut);
   compiled.reports = lower::nvvm::reportTexts(laidOut);
   if (failed(lower::nvvm::lowerToNvvm(*module)))
     return createStringError("the kernel cannot be lowered for %s", chip.str().c_str());
-  auto ptx = compileToPtx(*module->getOps<mlir::gpu::GPUModuleOp>().begin(), chip, optLevel);
+  auto ptx = ptxOf(*module->getOps<mlir::gpu::GPUModuleOp>().begin(), chip, options);
   if (!ptx)
     return ptx.takeError();
   compiled.ptx = std::move(*ptx);
@@ -250,7 +233,7 @@ struct FirstError {
 };
 
 /// Returns the first candidate without complaints of ptxas.
-Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel, SlowCode slow,
+Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, CodeOptions options, SlowCode slow,
                         Others others) {
   if (others == Others::Serve && kgpu::leavesFewRegisters(kernel, *kgpu::findTarget(chip)))
     return createStringError("the accumulators of its products leave too few registers for operands");
@@ -275,7 +258,7 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     std::optional<unsigned> next =
         others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
     FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
-    auto compiled = compileLaunch(kernel, chip, launches[candidate], optLevel);
+    auto compiled = compileLaunch(kernel, chip, launches[candidate], options);
     if (!compiled && next &&
         !why.text.empty()) { // a hint without enough space is a wish, like hints that make registers spill
       consumeError(compiled.takeError());
@@ -285,11 +268,11 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
     }
     if (!compiled)
       return compiled.takeError();
-    auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel, optLevel));
+    auto cubin = ptxas.assemble(compiled->ptx, chip, effortFor(kernel, options.optLevel));
     if (!cubin)
       return cubin.takeError();
     // Without optimisation, build time matters more than the code.
-    std::vector<std::string> complaints = optLevel == 0 ? std::vector<std::string>() : lint(cubin->report);
+    std::vector<std::string> complaints = options.optLevel == 0 ? std::vector<std::string>() : lint(cubin->report);
     if (complaints.empty())
       return Choice{std::move(*compiled), std::move(*cubin), {}, launches[candidate], std::move(refused)};
     std::optional<unsigned> local = localBytes(cubin->report);
@@ -334,9 +317,9 @@ static void addRates(GpuCode &code, tile::KernelOp kernel, StringRef chip, const
   code.resident = std::max(1u, model.residentCtas(code.launch.threads, code.launch.registers, code.launch.shared));
 }
 
-Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, unsigned optLevel,
+Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, CodeOptions options,
                                  SlowCode slow, Others others) {
-  auto chosen = choose(kernel, chip, ptxas, optLevel, slow, others);
+  auto chosen = choose(kernel, chip, ptxas, options, slow, others);
   if (!chosen)
     return chosen.takeError();
   auto &[compiled, cubin, remark, asked, refused] = *chosen;
@@ -380,10 +363,10 @@ GpuCode asPackedPtx(const GpuCode &code, StringRef chip, StringRef symbol) {
   return result;
 }
 
-Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsigned optLevel) {
+Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, CodeOptions options) {
   GpuCode code;
   code.target = ptxTarget(chip);
-  auto compiled = compileLaunch(kernel, chip, firstLaunch(kernel, chip), optLevel);
+  auto compiled = compileLaunch(kernel, chip, firstLaunch(kernel, chip), options);
   if (!compiled)
     return compiled.takeError();
   code.remarks = std::move(compiled->remarks);
@@ -398,7 +381,7 @@ Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, StringRef chip, unsi
 }
 
 /// Returns one kernel as text at a stage before machine code.
-static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip, unsigned optLevel, Stage stage) {
+static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip, CodeOptions options, Stage stage) {
   Module module = layOut(kernel, chip, firstLaunch(kernel, chip));
   std::string symbol = kernel.getSymName().str();
   if (!module)
@@ -410,8 +393,11 @@ static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip
     return createStringError("%s cannot be lowered to the NVVM dialect for %s", symbol.c_str(), chip.str().c_str());
   if (stage == Stage::Llvm || stage == Stage::Ptx) {
     mlir::Operation *gpuModule = *module->getOps<mlir::gpu::GPUModuleOp>().begin();
-    return stage == Stage::Llvm ? compileToNvptxLlvmText(gpuModule, chip, optLevel)
-                                : compileToPtx(gpuModule, chip, optLevel);
+    if (stage == Stage::Ptx)
+      return ptxOf(gpuModule, chip, options);
+    if (options.lineTables)
+      addLineTables(gpuModule, LineTableKind::Directives);
+    return compileToNvptxLlvmText(gpuModule, chip, options.optLevel);
   }
   std::string text;
   raw_string_ostream stream(text);
@@ -419,10 +405,10 @@ static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip
   return text;
 }
 
-Expected<std::string> stageText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel, Stage stage) {
+Expected<std::string> stageText(mlir::ModuleOp variants, StringRef chip, CodeOptions options, Stage stage) {
   std::string text;
   for (auto kernel : variants.getOps<tile::KernelOp>()) {
-    auto ofKernel = stageOfKernel(kernel, chip, optLevel, stage);
+    auto ofKernel = stageOfKernel(kernel, chip, options, stage);
     if (!ofKernel)
       return ofKernel.takeError();
     text += *ofKernel;
@@ -430,13 +416,13 @@ Expected<std::string> stageText(mlir::ModuleOp variants, StringRef chip, unsigne
   return text;
 }
 
-Expected<std::string> sassText(mlir::ModuleOp variants, StringRef chip, unsigned optLevel) {
+Expected<std::string> sassText(mlir::ModuleOp variants, StringRef chip, CodeOptions options) {
   auto ptxas = Ptxas::find();
   if (!ptxas)
     return ptxas.takeError();
   std::string text;
   for (auto kernel : variants.getOps<tile::KernelOp>()) {
-    auto code = compileForChip(kernel, chip, *ptxas, optLevel);
+    auto code = compileForChip(kernel, chip, *ptxas, options);
     if (!code)
       return code.takeError();
     auto sass = disassemble(code->object.bytes);

@@ -22,6 +22,14 @@ struct GpuCode {
   std::string target;                       ///< in the manifest: "sm_90a", or "compute_80" for PTX
 };
 
+/// Options that determine the machine code of a kernel.
+struct CodeOptions {
+  CodeOptions(unsigned optLevel, bool lineTables = false) : optLevel(optLevel), lineTables(lineTables) {}
+  unsigned optLevel;
+  bool lineTables; ///< the PTX and the machine code name the source line of each instruction
+};
+inline CodeOptions codeOptionsOf(const CompileOptions &options) { return {options.optLevel, options.lineTables}; }
+
 /// The treatment of a kernel if each of its launches has spills, a stack frame or warnings.
 enum class SlowCode {
   Refuse,
@@ -53,7 +61,7 @@ public:
 /// Without optimisation the first launch is used, at any speed. `kernel` is at tile level and is not changed. Errors of
 /// the lowering itself go to the context's diagnostics.
 llvm::Expected<GpuCode> compileForChip(tile::KernelOp kernel, llvm::StringRef chip, const Ptxas &ptxas,
-                                       unsigned optLevel, SlowCode slow = SlowCode::Refuse,
+                                       CodeOptions options, SlowCode slow = SlowCode::Refuse,
                                        Others others = Others::None);
 
 /// The code of a variant, or the reason why there is none, in full and in short.
@@ -65,14 +73,14 @@ struct GpuAttempt {
 GpuAttempt attemptOf(llvm::Expected<GpuCode> made);
 
 /// Returns the PTX of the first launch, which the driver compiles for `chip` and newer chips.
-llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, unsigned optLevel);
+llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRef chip, CodeOptions options);
 /// Returns the PTX from which `code` was made, as code of its own.
 GpuCode asPackedPtx(const GpuCode &code, llvm::StringRef chip, llvm::StringRef symbol);
 
 /// Returns a stage between the laid-out kernel and its PTX (Kgpu, Gpu, Nvvm, Llvm or Ptx) as text, for the first
 /// launch.
-llvm::Expected<std::string> stageText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel, Stage stage);
+llvm::Expected<std::string> stageText(mlir::ModuleOp variants, llvm::StringRef chip, CodeOptions options, Stage stage);
 /// Returns machine code as text, for the launch that compileForChip uses. Needs ptxas and a disassembler.
-llvm::Expected<std::string> sassText(mlir::ModuleOp variants, llvm::StringRef chip, unsigned optLevel);
+llvm::Expected<std::string> sassText(mlir::ModuleOp variants, llvm::StringRef chip, CodeOptions options);
 
 } // namespace kpkg::compiler

@@ -8,9 +8,12 @@
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/LineTables.h"
+#include "compiler/driver/SelectInstances.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
+#include "dialect/tile/transforms/AddChecks.h"
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Variants.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -44,10 +47,27 @@ std::string withReports(Error error, const IrMessages &messages) {
   return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
 }
 
+/// Returns the tile IR of instances, with the checks that the options ask for.
+mlir::OwningOpRef<mlir::ModuleOp> checkedTile(const Program &program, const SourceManager &sources,
+                                              const std::vector<InstanceRef> &instances, mlir::MLIRContext &context,
+                                              const CompileOptions &options) {
+  auto module = generateKernels(program, sources, instances, context);
+  if (!module || (!options.checkBounds && !options.checkNan))
+    return module;
+  for (auto [kernel, ref] : zip(module->getOps<tile::KernelOp>(), instances)) {
+    std::vector<std::string> names;
+    for (const auto &argument : program.kernels()[ref.kernel].arguments)
+      names.push_back(argument.name);
+    tile::addChecks(kernel, {options.checkBounds, options.checkNan}, names);
+  }
+  return module;
+}
+
 /// Returns the simplified tile IR of one or more instances.
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
-                                                 ArrayRef<InstanceRef> instances, mlir::MLIRContext &context) {
-  auto module = generateKernels(program, sources, instances, context);
+                                                 ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
+                                                 const CompileOptions &options) {
+  auto module = checkedTile(program, sources, instances, context, options);
   if (!module)
     return nullptr;
   mlir::PassManager passes(&context);
@@ -58,13 +78,22 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const S
   return module;
 }
 
-/// Returns the simplified tile IR of all variants of the instances.
+/// Makes the variants that a build with these options compiles.
+void makeVariants(mlir::ModuleOp module, tile::VariantKind kind, const CompileOptions &options) {
+  tile::makeVariants(module, kind);
+  if (options.fast)
+    keepGeneralVariant(module);
+}
+
+/// Returns the simplified tile IR of all checked instances and their variants, for showing a stage.
 mlir::OwningOpRef<mlir::ModuleOp> tileVariants(const Program &program, const SourceManager &sources,
-                                               ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
-                                               tile::VariantKind kind) {
-  auto module = simplifiedTile(program, sources, instances, context);
+                                               mlir::MLIRContext &context, tile::VariantKind kind,
+                                               const CompileOptions &options) {
+  std::vector<InstanceRef> refs = checkedInstances(program);
+  restrictInstances(program, options, refs);
+  auto module = simplifiedTile(program, sources, refs, context, options);
   if (module)
-    tile::makeVariants(*module, kind);
+    makeVariants(*module, kind, options);
   return module;
 }
 
@@ -75,10 +104,10 @@ constexpr double kHostBytesPerCycle = 16;
 
 /// Adds the CPU code of one instance to `result`.
 void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance,
-                    ArrayRef<const CpuTarget *> targets, unsigned optLevel, const IrMessages &messages,
+                    ArrayRef<const CpuTarget *> targets, const CompileOptions &options, const IrMessages &messages,
                     JobResult &result) {
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
-  tile::makeVariants(*module, tile::VariantKind::Cpu);
+  makeVariants(*module, tile::VariantKind::Cpu, options);
   std::map<std::string, PackedInstance> variants;
   for (auto kernel : module->getOps<tile::KernelOp>())
     variants[kernel.getSymName().str()] = describeInstance(kernel, program, instance);
@@ -89,7 +118,9 @@ void compileForCpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
       result.objects.emplace_back();
       continue;
     }
-    auto object = compileToObject(*lowered, *target, optLevel);
+    if (options.lineTables)
+      addLineTables(*lowered, LineTableKind::Dwarf);
+    auto object = compileToObject(*lowered, *target, options.optLevel);
     if (!object) {
       std::string why = withReports(object.takeError(), messages);
       result.failures.push_back({target->isa.str(), why, why});
@@ -162,12 +193,16 @@ void eraseServed(mlir::ModuleOp variants, Role role) {
 /// Adds the GPU code of one instance. A specialised variant without a launch at full speed is left out. One variant
 /// must remain for each chip.
 void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef instance, const BuildTargets &targets,
-                    const Ptxas *ptxas, unsigned optLevel, Role role, const IrMessages &messages, JobResult &result) {
+                    const Ptxas *ptxas, const CompileOptions &options, Role role, const IrMessages &messages,
+                    JobResult &result) {
   if (!targets.hasGpu())
     return;
+  const CodeOptions codeOptions = codeOptionsOf(options);
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
   eraseServed(*module, role);
+  if (options.fast)
+    keepGeneralVariant(*module);
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::vector<std::string> reasons; // each once: they are often equal for all variants
@@ -218,18 +253,18 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
   auto compileFor = [&](tile::KernelOp kernel, StringRef chip) -> const GpuAttempt & {
     auto [entry, isNew] = done.try_emplace({chip.str(), kernel.getSymName().str()});
     if (isNew)
-      entry->second = attemptOf(
-          compileForChip(kernel, chip, *ptxas, optLevel, SlowCode::Refuse, role.isLast ? Others::None : Others::Serve));
+      entry->second = attemptOf(compileForChip(kernel, chip, *ptxas, codeOptions, SlowCode::Refuse,
+                                               role.isLast ? Others::None : Others::Serve));
     return entry->second;
   };
   for (const std::string &chip : targets.chips)
     compileAll(chip, chip, [&](tile::KernelOp kernel, StringRef name) {
-      return ptxas ? compileFor(kernel, name) : attemptOf(compileToPackedPtx(kernel, name, optLevel));
+      return ptxas ? compileFor(kernel, name) : attemptOf(compileToPackedPtx(kernel, name, codeOptions));
     });
   for (const std::string &chip : targets.ptx)
     compileAll(chip, ptxTarget(chip), [&](tile::KernelOp kernel, StringRef name) {
       if (!ptxas)
-        return attemptOf(compileToPackedPtx(kernel, name, optLevel));
+        return attemptOf(compileToPackedPtx(kernel, name, codeOptions));
       GpuAttempt attempt = compileFor(kernel, name);
       if (attempt.code)
         attempt.code = asPackedPtx(*attempt.code, name, kernel.getSymName());
@@ -252,35 +287,27 @@ JobResult failedEverywhere(const BuildTargets &targets, const std::string &why) 
 }
 
 JobResult compileOne(const Program &program, const SourceManager &sources, InstanceRef instance,
-                     const BuildTargets &targets, const Ptxas *ptxas, unsigned optLevel, Role role) {
+                     const BuildTargets &targets, const Ptxas *ptxas, const CompileOptions &options, Role role) {
   JobResult result;
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = simplifiedTile(program, sources, {instance}, *context);
+  auto module = simplifiedTile(program, sources, {instance}, *context, options);
   if (!module)
     return failedEverywhere(targets, messages.text());
   if (role.hasOthers && program.kernels()[instance.kernel].isLeftToChoice)
     for (auto kernel : module->getOps<tile::KernelOp>())
       result.whyNoEstimate = tile::whyNoEstimate(kernel);
-  compileForCpus(*module, program, instance, targets.cpus, optLevel, messages, result);
-  compileForGpus(*module, program, instance, targets, ptxas, optLevel, role, messages, result);
+  compileForCpus(*module, program, instance, targets.cpus, options, messages, result);
+  compileForGpus(*module, program, instance, targets, ptxas, options, role, messages, result);
   return result;
 }
 
-/// Returns the instances to compile. Kernels that no op launches could never run. A package without ops is for
-/// inspecting the code, and has all.
-std::vector<InstanceRef> launchedInstances(const Program &program) {
-  std::vector<InstanceRef> refs = checkedInstances(program);
-  if (!program.ops().empty())
-    llvm::erase_if(refs, [&](InstanceRef ref) { return !program.kernels()[ref.kernel].isLaunched; });
-  return refs;
-}
-
 /// Returns the tile IR of these instances, without variants. A later kpkg can compile it for another target.
-Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources) {
+Expected<std::string> writeTileBytecode(const Program &program, const SourceManager &sources,
+                                        const std::vector<InstanceRef> &refs, const CompileOptions &options) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = generateKernels(program, sources, launchedInstances(program), *context);
+  auto module = checkedTile(program, sources, refs, *context, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
   std::string bytes;
@@ -311,9 +338,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     else
       compiled.notes.push_back(toString(std::move(error)) + "; the package has PTX instead of machine code");
   }
-  std::vector<InstanceRef> refs = launchedInstances(program);
-  if (!options.onlyKernel.empty())
-    llvm::erase_if(refs, [&](InstanceRef ref) { return program.kernels()[ref.kernel].name != options.onlyKernel; });
+  std::vector<InstanceRef> refs = selectedInstances(program, options, compiled.notes);
   std::vector<bool> others = haveOthers(program, refs), isLast = lastAlternatives(program, refs),
                     isGeneral = generalAlternatives(program, refs);
   std::vector<JobResult> results(refs.size());
@@ -325,8 +350,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
       pool.async([&, i] {
         Role role = {others[i], isLast[i], isGeneral[i], hasVectors(program, refs[i])};
         if (auto failure = failureOf([&] {
-              results[i] =
-                  compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, options.optLevel, role);
+              results[i] = compileOne(program, sources, refs[i], targets, ptxas ? &*ptxas : nullptr, options, role);
             }))
           results[i] = failedEverywhere(targets, *failure);
         if (progress) {
@@ -349,7 +373,7 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
         objects.push_back(std::move(*result.objects[t]));
     if (objects.empty())
       continue; // a package of ops without launches
-    auto linked = linkObjects(objects, *targets.cpus[t]);
+    auto linked = linkObjects(objects, *targets.cpus[t], options.lineTables);
     if (!linked)
       return linked.takeError();
     compiled.objects.push_back({hostSectionName(targets.cpus[t]->isa.str()), "host-object", std::move(*linked)});
@@ -370,17 +394,19 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
           "the cost model does not know how long `" + kernel +
           "` takes, so that calls without a row of a tuning table take the first of its alternatives: " +
           result.whyNoEstimate);
-  auto bytecode = writeTileBytecode(program, sources);
+  auto bytecode = writeTileBytecode(program, sources, refs, options);
   if (!bytecode)
     return bytecode.takeError();
   compiled.tileBytecode = std::move(*bytecode);
   return compiled;
 }
 
-Expected<std::string> emitTile(const Program &program, const SourceManager &sources) {
+Expected<std::string> emitTile(const Program &program, const SourceManager &sources, const CompileOptions &options) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = generateKernels(program, sources, checkedInstances(program), *context);
+  std::vector<InstanceRef> refs = checkedInstances(program);
+  restrictInstances(program, options, refs);
+  auto module = checkedTile(program, sources, refs, *context, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
   std::string text;
@@ -390,23 +416,27 @@ Expected<std::string> emitTile(const Program &program, const SourceManager &sour
 }
 
 Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources, const CpuTarget &target,
-                               unsigned optLevel) {
+                               const CompileOptions &options) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Cpu);
+  auto module = tileVariants(program, sources, *context, tile::VariantKind::Cpu, options);
   if (!module || failed(lower::cpu::lowerToLLVM(*module, target)))
     return createStringError("%s", messages.text().c_str());
-  return compileToLlvmText(*module, target, optLevel);
+  if (options.lineTables)
+    addLineTables(*module, LineTableKind::Dwarf);
+  return compileToLlvmText(*module, target, options.optLevel);
 }
 
-Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, StringRef chip, unsigned optLevel,
-                              Stage stage) {
+Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, StringRef chip,
+                              const CompileOptions &options, Stage stage) {
   auto context = makeContext();
   IrMessages messages(*context);
-  auto module = tileVariants(program, sources, checkedInstances(program), *context, tile::VariantKind::Gpu);
+  auto module = tileVariants(program, sources, *context, tile::VariantKind::Gpu, options);
   if (!module)
     return createStringError("%s", messages.text().c_str());
-  auto text = stage == Stage::Sass ? sassText(*module, chip, optLevel) : stageText(*module, chip, optLevel, stage);
+  const CodeOptions codeOptions = codeOptionsOf(options);
+  auto text =
+      stage == Stage::Sass ? sassText(*module, chip, codeOptions) : stageText(*module, chip, codeOptions, stage);
   if (text)
     return text;
   std::string why = withReports(text.takeError(), messages);

@@ -22,13 +22,14 @@ llvm::Expected<CompiledInstances> compileInstances(const Program &program, const
                                                    const Progress &progress);
 
 /// Returns all instances before target-specific lowering: tile IR as text.
-llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources);
+llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources,
+                                     const CompileOptions &options);
 /// Returns all instances as optimised LLVM IR for one target.
 llvm::Expected<std::string> emitLlvm(const Program &program, const SourceManager &sources,
-                                     const lower::cpu::CpuTarget &target, unsigned optLevel);
+                                     const lower::cpu::CpuTarget &target, const CompileOptions &options);
 
 /// Returns all instances for one GPU chip at a stage from laid-out kernels to machine code.
 llvm::Expected<std::string> emitGpu(const Program &program, const SourceManager &sources, llvm::StringRef chip,
-                                    unsigned optLevel, Stage stage);
+                                    const CompileOptions &options, Stage stage);
 
 } // namespace kpkg::compiler

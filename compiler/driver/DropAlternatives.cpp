@@ -61,6 +61,18 @@ std::vector<bool> generalAlternatives(const Program &program, ArrayRef<InstanceR
   return general;
 }
 
+std::vector<bool> haveGeneralAlternatives(const Program &program, ArrayRef<InstanceRef> refs) {
+  std::vector<bool> general = generalAlternatives(program, refs);
+  StringSet<> served;
+  for (auto [i, ref] : enumerate(refs))
+    if (general[i])
+      served.insert(groupOf(program, ref));
+  std::vector<bool> have;
+  for (InstanceRef ref : refs)
+    have.push_back(served.contains(groupOf(program, ref)));
+  return have;
+}
+
 bool hasVectors(const Program &program, InstanceRef ref) {
   return program.kernels()[ref.kernel].instances[ref.instance].hasVectors.value_or(true);
 }

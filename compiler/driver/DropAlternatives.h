@@ -47,6 +47,10 @@ std::vector<bool> haveOthers(const Program &program, llvm::ArrayRef<InstanceRef>
 /// These variants are slow with any tiles. With large tiles they take long to compile, and only spill.
 std::vector<bool> generalAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
 
+/// Returns for each of `refs` whether an alternative has the general variants. If none has, launches were proven to
+/// find others.
+std::vector<bool> haveGeneralAlternatives(const Program &program, llvm::ArrayRef<InstanceRef> refs);
+
 /// Returns whether on GPUs it gets the variants for contiguous, aligned arguments: unless `@tune(vectors=)` assigns
 /// these to other instances.
 bool hasVectors(const Program &program, InstanceRef ref);

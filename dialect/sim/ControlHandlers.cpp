@@ -1,6 +1,7 @@
 // Handles scf, the grid, the persistent loop, print and assert.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/Frame.h"
+#include "dialect/tile/ir/CheckedPrint.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/Format.h"
 
@@ -103,6 +104,10 @@ static llvm::Error gridDim(Frame &frame, Operation &op) {
 
 static llvm::Error print(Frame &frame, Operation &op) {
   auto print = cast<tile::PrintOp>(op);
+  if (mlir::StringAttr message = tile::checkOf(print)) {
+    bool holds = llvm::all_of(frame.tile(print.getValues().front()).cells, [](Cell cell) { return cell.i != 0; });
+    return holds ? llvm::Error::success() : frame.error(op, message.getValue());
+  }
   if (!frame.options.print)
     return llvm::Error::success();
   std::string text;

@@ -75,11 +75,23 @@ static std::string listValues(const Tables &tables, const std::vector<uint32_t> 
   return seen.size() > 16 ? text + ", ..." : text;
 }
 
+/// Returns a hint if the build was asked to leave out dtypes, else nothing.
+static std::string leftOutDTypes(const Tables &tables) {
+  std::string_view options = tables.buildOptions, name = "--dtypes=";
+  size_t at = options.find(name);
+  if (at == options.npos)
+    return {};
+  return "; the package was built with " + std::string(options.substr(at, options.find(' ', at) - at)) +
+         ", which leaves out other dtypes";
+}
+
 /// Explains why the parameters of no instance fit, by the first parameter that excludes all remaining instances.
 static Error noParams(const Tables &tables, const Kernel &kernel, const std::vector<WantedParam> &wanted,
                       const std::string &op) {
   std::vector<uint32_t> left = kernel.instances;
   std::string why = op + ": kernel " + kernel.name + " has no instance";
+  if (left.empty())
+    why += leftOutDTypes(tables);
   for (const WantedParam &want : wanted) {
     std::vector<uint32_t> fitting;
     for (uint32_t index : left)
@@ -88,7 +100,7 @@ static Error noParams(const Tables &tables, const Kernel &kernel, const std::vec
     if (fitting.empty() && !left.empty()) {
       std::string listed = listValues(tables, left, want.index);
       if (want.value.kind == ParamValue::Kind::DType)
-        why = "dtype " + want.value.str() + " is not supported by " + op + " (" + listed + ")";
+        why = "dtype " + want.value.str() + " is not supported by " + op + " (" + listed + ")" + leftOutDTypes(tables);
       else if (want.param->atLeast)
         why = std::string(want.param->name) + " = " + want.value.str() + " is more than " + op + " supports (" +
               listed + ")";

@@ -64,7 +64,7 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
       if (std::string why = checkOp(tables->ops.back()); !why.empty())
         throw Refusal{"op '" + tables->ops.back().name + "' " + why};
     }
-    manifest::readField(manifest, &manifest::Manifest::producer);
+    tables->buildOptions = manifest::readField(manifest, &manifest::Manifest::producer).options;
   } catch (const Refusal &refusal) {
     return Error{KPKG_ERROR_FORMAT, refusal.why, {}, {}, {}};
   }

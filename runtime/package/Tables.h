@@ -126,6 +126,7 @@ struct Tables {
   std::vector<OpEntry> ops;
   std::vector<TuningRow> tuning;
   std::unordered_map<std::string_view, uint32_t> kernelByName;
+  std::string buildOptions; ///< the part of kpkg's command line that determined the package
 };
 
 } // namespace kpkg::package

@@ -7,6 +7,7 @@
 #include "compiler/driver/Targets.h"
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/DefaultTargets.h"
+#include "tools/kpkg/InputText.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/WhyReport.h"
@@ -28,6 +29,8 @@ struct BuildOptions {
   std::string output;
   std::optional<std::string> targets;
   std::vector<std::string> defines;
+  std::vector<std::string> dtypes;
+  std::vector<std::string> sanitize;
   std::string emit;
   std::string diagnosticsFormat = "text";
   std::string depfile;
@@ -155,6 +158,30 @@ bool readDefines(BuildOptions &options) {
   return true;
 }
 
+/// Completes short names of dtypes. The compiler reports unknown ones.
+void readDTypes(BuildOptions &options) {
+  for (const std::string &name : options.dtypes) {
+    std::optional<kpkg::DType> dtype = parseDType(name);
+    options.compile.dtypes.emplace_back(dtype ? kpkg_dtype_name(int32_t(*dtype)) : name);
+  }
+}
+
+/// Selects the checks of --sanitize. Returns false after a message.
+bool readChecks(BuildOptions &options) {
+  for (const std::string &name : options.sanitize) {
+    if (name == "bounds") {
+      options.compile.checkBounds = true;
+    } else if (name == "nan") {
+      options.compile.checkNan = true;
+    } else {
+      fmt::print(stderr, "kpkg: error: --sanitize={}: there are the checks bounds and nan{}\n", name,
+                 name == "race" || name == "uninit" ? "; compute-sanitizer finds such errors on GPUs" : "");
+      return false;
+    }
+  }
+  return true;
+}
+
 ExitCode checkSources(BuildOptions &options) {
   if (!options.targets)
     options.compile.targets = {"native", "ptx"}; // both cases of `target.has("gpu")`
@@ -210,8 +237,9 @@ ExitCode build(BuildOptions &options) {
   if (options.fastMath)
     note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
          "instructions in any case, others are computed in full (docs/language.md)");
-  if (!readDefines(options))
+  if (!readDefines(options) || !readChecks(options))
     return UsageError;
+  readDTypes(options);
   SourceManager sources;
   DiagnosticEngine diags(mostErrors);
   if (options.listFiles)
@@ -284,11 +312,26 @@ void addBuild(CLI::App &app, int &exitCode) {
       ->add_option("--tuning", options->compile.tuning,
                    "Rows of a tuning table to include, from kpkg tune --rows; of a folder tuning.json is included")
       ->allow_extra_args(false);
+  auto *level =
+      command
+          ->add_option("-O", options->compile.optLevel,
+                       "Optimisation level, -O0 to -O3; -O0 builds fastest: on GPUs the first launch, as it comes")
+          ->check(CLI::Range(0, 3))
+          ->capture_default_str();
+  command->add_flag("--fast", options->compile.fast,
+                    "For trying kernels: -O0, and one variant of each kernel, slow and for any arguments");
   command
-      ->add_option("-O", options->compile.optLevel,
-                   "Optimisation level, -O0 to -O3; -O0 builds fastest: on GPUs the first launch, as it comes")
-      ->check(CLI::Range(0, 3))
-      ->capture_default_str();
+      ->add_option("--dtypes", options->dtypes,
+                   "Leave out instances for dtypes of the same kind (floats, integers) as these, such as f32,bf16")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--sanitize", options->sanitize,
+                   "Checks in kernels: bounds (indices of single elements and gathers), nan (stored floats)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_flag("-g", options->compile.lineTables,
+                    "Line tables: profilers and debuggers show lines of the .k sources");
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
   command
       ->add_option("--emit", options->emit,
@@ -300,7 +343,11 @@ void addBuild(CLI::App &app, int &exitCode) {
   command->add_flag("--use_fast_math,--use-fast-math", options->fastMath,
                     "Accepted, as nvcc's; what is approximated does not depend on it");
   command->add_flag("--check-reproducible", options->checkReproducible, "Build twice and compare the bytes");
-  command->callback([options, &exitCode] { exitCode = build(*options); });
+  command->callback([options, level, &exitCode] {
+    if (options->compile.fast && level->count() == 0)
+      options->compile.optLevel = 0;
+    exitCode = build(*options);
+  });
 }
 
 } // namespace kpkg::command

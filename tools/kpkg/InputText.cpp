@@ -46,16 +46,6 @@ template <typename T> std::optional<T> parseNumber(std::string_view text) {
   return value;
 }
 
-std::optional<DType> parseDType(std::string_view text) {
-  DType dtype = dtypeFromName(text);
-  // Short names: f32 is float32, and u8 is uint8.
-  size_t digits = text.find_first_of("0123456789");
-  for (auto [letters, word] : {std::pair("f", "float"), {"bf", "bfloat"}, {"i", "int"}, {"u", "uint"}})
-    if (digits != text.npos && text.substr(0, digits) == letters)
-      dtype = dtypeFromName(word + std::string(text.substr(digits)));
-  return dtype == DType::None ? std::nullopt : std::optional(dtype);
-}
-
 /// Fills a tensor with the named generator. Returns false if there is no such generator.
 bool fill(const Tensor &tensor, std::string_view generator, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -149,6 +139,16 @@ Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t 
 }
 
 } // namespace
+
+std::optional<DType> parseDType(std::string_view text) {
+  DType dtype = dtypeFromName(text);
+  // Short names: f32 is float32, and u8 is uint8.
+  size_t digits = text.find_first_of("0123456789");
+  for (auto [letters, word] : {std::pair("f", "float"), {"bf", "bfloat"}, {"i", "int"}, {"u", "uint"}})
+    if (digits != text.npos && text.substr(0, digits) == letters)
+      dtype = dtypeFromName(word + std::string(text.substr(digits)));
+  return dtype == DType::None ? std::nullopt : std::optional(dtype);
+}
 
 Result<Named> parseInput(std::string_view text, uint64_t seed) {
   size_t equals = text.find('=');

@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <kpkg/kpkg.hpp>
+#include <optional>
 #include <string_view>
 
 namespace kpkg::command {
+
+/// Returns the dtype of a name such as `f32` or `float32`, or nothing.
+std::optional<DType> parseDType(std::string_view text);
 
 /// Creates the argument that `text` describes.
 ///

@@ -36,7 +36,8 @@ llvm::Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower
 /// Links the objects into one position-independent shared object that exports its kernels' entries.
 ///
 /// It needs no other library, no relocation and no initialiser at load time. Errors name missing symbols. Calls are
-/// serialised.
-llvm::Expected<std::string> linkObjects(llvm::ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target);
+/// serialised. Sections for debuggers and local symbols remain only if `keepsLineTables`.
+llvm::Expected<std::string> linkObjects(llvm::ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target,
+                                        bool keepsLineTables = false);
 
 } // namespace kpkg::compiler

@@ -46,7 +46,8 @@ Error checkStandsAlone(StringRef bytes) {
 
 } // namespace
 
-Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target) {
+Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu::CpuTarget &target,
+                                  bool keepsLineTables) {
   static std::mutex lldIsNotThreadSafe;
   std::lock_guard<std::mutex> lock(lldIsNotThreadSafe);
 
@@ -77,7 +78,6 @@ Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu
                                         "-z",
                                         "norelro",
                                         "--gc-sections",
-                                        "-s",
                                         "--build-id=none",
                                         "--hash-style=sysv",
                                         "--no-rosegment",
@@ -87,6 +87,8 @@ Expected<std::string> linkObjects(ArrayRef<HostObject> objects, const lower::cpu
                                         *exports,
                                         "-o",
                                         output};
+  if (!keepsLineTables)
+    arguments.push_back("--strip-all");
   for (auto [i, object] : llvm::enumerate(objects)) {
     auto path = folder->write(Twine(i) + ".o", object.bytes);
     if (!path)

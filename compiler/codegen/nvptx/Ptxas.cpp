@@ -75,7 +75,10 @@ Expected<Cubin> Ptxas::assemble(StringRef ptx, StringRef chip, Effort effort) co
     return make_error<ToolFailed>(toString(input.takeError()));
   std::string output = folder->file("kernel.cubin");
   std::string architecture = "-arch=" + chip.str();
-  ToolOutcome outcome = runTool(program, {"-v", level, architecture, *input, "-o", output});
+  SmallVector<StringRef> arguments = {"-v", level, architecture, *input, "-o", output};
+  if (ptx.contains("\n\t.loc\t"))
+    arguments.push_back("-lineinfo");
+  ToolOutcome outcome = runTool(program, arguments);
   if (outcome.code == -1)
     return make_error<ToolFailed>("cannot run " + program + ": " + outcome.failure);
   if (outcome.code != 0) {

@@ -225,6 +225,9 @@ private:
   mlir::LogicalResult emitScan(tile::ScanOp op);
   mlir::LogicalResult emitJoin(tile::JoinOp op);
   mlir::LogicalResult emitPrint(tile::PrintOp op);
+  mlir::LogicalResult emitCheckedPrint(tile::PrintOp op);
+  void putWord(mlir::Value value, mlir::Type element, mlir::Value memory, int64_t word);
+  void callPrint(llvm::StringRef format, mlir::Value memory, int64_t words);
   mlir::LogicalResult emitAssert(tile::AssertOp op);
   mlir::LogicalResult inlineRegion(mlir::Region &region, mlir::ValueRange arguments,
                                    llvm::SmallVectorImpl<mlir::Value> &results);

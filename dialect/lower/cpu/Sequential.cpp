@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/math/NarrowFloats.h"
+#include "dialect/tile/ir/CheckedPrint.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -200,28 +201,88 @@ static StringRef wordType(Type element) {
   return element.isInteger(1) ? "{bool}" : "{i64}";
 }
 
+/// Stores a value to a word of `memory`, in the form that the runtime reads.
+void KernelEmitter::putWord(Value value, Type element, Value memory, int64_t word) {
+  Type i64 = builder.getI64Type();
+  value = toAccumulator(value, element); // f32 for narrow floats.
+  if (isa<FloatType>(value.getType()))
+    value = make<arith::BitcastOp>(builder.getIntegerType(value.getType().getIntOrFloatBitWidth()), value);
+  if (value.getType().isIndex())
+    value = make<arith::IndexCastOp>(i64, value);
+  else if (value.getType() != i64 && (isa<FloatType>(element) || element.isInteger(1)))
+    value = make<arith::ExtUIOp>(i64, value);
+  else if (value.getType() != i64)
+    value = make<arith::ExtSIOp>(i64, value);
+  LLVM::StoreOp::create(builder, loc, value, elementPointer(memory, i64, indexConstant(word)), 8);
+}
+
+/// Passes words in memory to the host, with the next format.
+void KernelEmitter::callPrint(StringRef format, Value memory, int64_t words) {
+  int32_t number = prints.size();
+  prints.push_back(builder.getStringAttr(format));
+  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i32 = builder.getI32Type();
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {pointerType, i32, pointerType, i32});
+  Value count = constant(builder.getI32IntegerAttr(words)), index = constant(builder.getI32IntegerAttr(number));
+  LLVM::CallOp::create(builder, loc, type, ValueRange{printFunction, printContext, index, memory, count});
+}
+
+/// Emits a search for the first element whose condition does not hold. It prints the values there, unless the launch
+/// has failed before.
+LogicalResult KernelEmitter::emitCheckedPrint(tile::PrintOp op) {
+  asserts.push_back(tile::checkOf(op));
+  int32_t number = asserts.size();
+  std::string format;
+  StringRef rest = tile::checkFormat(op);
+  for (Value value : op.getValues().drop_front()) {
+    auto [before, after] = rest.split("{}");
+    rest = after;
+    format += (before + wordType(getElementTypeOrSelf(value.getType()))).str();
+  }
+  format += rest;
+  Value condition = op.getValues().front(), memory = allocateBytes(8 * int64_t(op.getValues().size()));
+  auto check = [&](const Position &position) {
+    SmallVector<Value> values; // Before the branch, so that later uses of them are valid.
+    for (Value value : op.getValues())
+      values.push_back(staysScalar(value.getType()) ? scalarOf(value) : emit(value, position));
+    Type i32 = builder.getI32Type();
+    Value old = LLVM::LoadOp::create(builder, loc, i32, status);
+    Value fresh = compare(arith::CmpIPredicate::eq, old, constant(builder.getI32IntegerAttr(0)));
+    Value isFailure = arith::XOrIOp::create(builder, loc, values.front(), constant(builder.getBoolAttr(true)));
+    Value isFirst = arith::AndIOp::create(builder, loc, isFailure, fresh);
+    auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value code = LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(number));
+    LLVM::StoreOp::create(builder, loc, code, status);
+    for (auto [word, value] : llvm::enumerate(llvm::drop_begin(values)))
+      putWord(value, getElementTypeOrSelf(op.getValues()[word + 1].getType()), memory, word);
+    callPrint(format, memory, values.size() - 1);
+  };
+  if (staysScalar(condition.getType())) {
+    check(Position());
+    return failure(failed);
+  }
+  for (Value value : op.getValues())
+    if (!staysScalar(value.getType()) && mlir::failed(materialisePlanned(value, nullptr, nullptr)))
+      return failure();
+  openScope(nullptr);
+  forEachElement(shapeOf(condition), -1, check);
+  closeScope();
+  return failure(failed);
+}
+
 /// Emits one call of the host's function with the values as 64-bit words. Of tiles it passes the first elements,
 /// row-major.
 LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
+  if (tile::checkOf(op))
+    return emitCheckedPrint(op);
   constexpr int64_t most = 64; // Words in a call.
   std::string format;
   StringRef rest = op.getFormat();
-  auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
   Value memory = allocateBytes(most * 8);
   int64_t word = 0;
-  auto put = [&](Value value, Type element) {
-    Type i64 = builder.getI64Type();
-    value = toAccumulator(value, element); // f32 for narrow floats.
-    if (isa<FloatType>(value.getType()))
-      value = make<arith::BitcastOp>(builder.getIntegerType(value.getType().getIntOrFloatBitWidth()), value);
-    if (value.getType().isIndex())
-      value = make<arith::IndexCastOp>(i64, value);
-    else if (value.getType() != i64 && (isa<FloatType>(element) || element.isInteger(1)))
-      value = make<arith::ExtUIOp>(i64, value);
-    else if (value.getType() != i64)
-      value = make<arith::ExtSIOp>(i64, value);
-    LLVM::StoreOp::create(builder, loc, value, elementPointer(memory, i64, indexConstant(word++)), 8);
-  };
   for (Value value : op.getValues()) {
     Type element = getElementTypeOrSelf(value.getType());
     auto [before, after] = rest.split("{}");
@@ -230,7 +291,7 @@ LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
     if (staysScalar(value.getType())) {
       if (word < most) {
         format += wordType(element);
-        put(scalarOf(value), element);
+        putWord(scalarOf(value), element, memory, word++);
       } else {
         format += "...";
       }
@@ -250,18 +311,12 @@ LogicalResult KernelEmitter::emitPrint(tile::PrintOp op) {
         position.index[dim] = indexConstant(linear % shape[dim]);
       format += number ? " " : "";
       format += wordType(element);
-      put(readBuffer(value, *buffer, position), element);
+      putWord(readBuffer(value, *buffer, position), element, memory, word++);
     }
     format += shown < count ? " ...]" : "]";
   }
   format += rest;
-  int32_t number = prints.size();
-  prints.push_back(builder.getStringAttr(format));
-  Type i32 = builder.getI32Type();
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), {pointerType, i32, pointerType, i32});
-  Value count = constant(builder.getI32IntegerAttr(word)), index = constant(builder.getI32IntegerAttr(number));
-  LLVM::CallOp::create(builder, loc, type, ValueRange{printFunction, printContext, index, memory, count});
+  callPrint(format, memory, word);
   return failure(failed);
 }
 

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -76,6 +77,7 @@ Value KernelEmitter::emit(Value tile, const Position &position) {
   for (Scope &scope : scopes)
     if (auto found = scope.values.find(key); found != scope.values.end())
       return found->second;
+  llvm::SaveAndRestore place(loc, tile.getLoc()); // line tables name the op, not its user
   Value value = emitUncached(tile, position);
   if (!value)
     llvm::report_fatal_error("tile value without an emission rule");

@@ -3,6 +3,7 @@
 #include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/LowerNvvm.h"
+#include "dialect/tile/ir/CheckedPrint.h"
 
 using namespace mlir;
 
@@ -37,7 +38,26 @@ SmallVector<int64_t> shownWords(tile::PrintOp op) {
   return shown;
 }
 
+/// Returns whether a value of a checked print lies where its condition does, so that the thread with the condition
+/// knows it. Scalars are everywhere.
+bool isShown(tile::PrintOp op, Value value) {
+  return !isa<RankedTensorType>(value.getType()) || kgpu::layoutOf(value) == kgpu::layoutOf(op.getValues().front());
+}
+
+std::string formatOfCheck(tile::PrintOp op) {
+  std::string format;
+  StringRef rest = tile::checkFormat(op);
+  for (Value value : op.getValues().drop_front()) {
+    auto [before, after] = rest.split("{}");
+    rest = after;
+    format += (before + (isShown(op, value) ? wordFormat(getElementTypeOrSelf(value.getType())) : "...")).str();
+  }
+  return format + rest.str();
+}
+
 std::string formatOf(tile::PrintOp op) {
+  if (tile::checkOf(op))
+    return formatOfCheck(op);
   std::string format;
   StringRef rest = op.getFormat();
   for (auto [value, shown] : llvm::zip(op.getValues(), shownWords(op))) {
@@ -90,18 +110,85 @@ Value toWord(ImplicitLocOpBuilder &builder, Value value) {
   return type == i64 ? value : arith::ExtSIOp::create(builder, i64, value).getResult();
 }
 
+/// Returns the message with which an op ends the launch, or null if it does not.
+StringAttr failureOf(Operation *op) {
+  if (auto check = dyn_cast<tile::AssertOp>(op))
+    return check.getMessageAttr();
+  auto print = dyn_cast<tile::PrintOp>(op);
+  return print ? tile::checkOf(print) : StringAttr();
+}
+
+/// Returns the number of a failure in the order of reportTexts.
+int32_t failureNumber(tile::KernelOp kernel, Operation *failing) {
+  int32_t number = 0;
+  kernel.walk([&](Operation *op) {
+    if (op == failing)
+      return WalkResult::interrupt();
+    number += bool(failureOf(op));
+    return WalkResult::advance();
+  });
+  return number;
+}
+
 Value both(ImplicitLocOpBuilder &builder, Value left, Value right) {
   if (!left || !right)
     return left ? left : right;
   return arith::AndIOp::create(builder, left, right);
+}
+/// Words of messages that a thread has reserved: the first one, and an i1 that tells whether they fit.
+struct Reserved {
+  Value start, fits;
+};
+
+Reserved reserveWords(ImplicitLocOpBuilder &builder, Value report, int64_t words) {
+  Value size = constant64(builder, words);
+  Value start = LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, usedOffset), size,
+                                          LLVM::AtomicOrdering::monotonic);
+  Value end = arith::AddIOp::create(builder, start, size);
+  Value capacity = LLVM::LoadOp::create(builder, builder.getI64Type(), addressAt(builder, report, capacityOffset));
+  return {start, arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, end, capacity)};
+}
+
+/// Adds the values of one element to a search for the first failing one.
+void chooseFirst(ImplicitLocOpBuilder &builder, Value breaks, ArrayRef<Value> words, Value &failed,
+                 SmallVectorImpl<Value> &chosen) {
+  if (!failed) {
+    failed = breaks;
+    chosen.assign(words.begin(), words.end());
+    return;
+  }
+  for (auto [word, before] : llvm::zip(words, chosen))
+    before = arith::SelectOp::create(builder, failed, before, word);
+  failed = arith::OrIOp::create(builder, failed, breaks);
+}
+
+/// Ends the launch where `failed` (i1) is true, with the failure of this number. The first such thread writes a message
+/// of a header and words.
+void recordFailure(ImplicitLocOpBuilder &builder, Value report, Value failed, int32_t number, int64_t header,
+                   ArrayRef<Value> words) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, failed, /*withElseRegion=*/false).thenBlock());
+  Value none = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+  Value own = LLVM::ConstantOp::create(builder, builder.getI32IntegerAttr(number + 1));
+  Value old = LLVM::AtomicCmpXchgOp::create(builder, addressAt(builder, report, failedOffset), none, own,
+                                            LLVM::AtomicOrdering::monotonic, LLVM::AtomicOrdering::monotonic);
+  Value isFirst = LLVM::ExtractValueOp::create(builder, old, ArrayRef<int64_t>{1});
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, isFirst, /*withElseRegion=*/false).thenBlock());
+  Reserved place = reserveWords(builder, report, 1 + int64_t(words.size()));
+  builder.setInsertionPointToStart(scf::IfOp::create(builder, place.fits, /*withElseRegion=*/false).thenBlock());
+  LLVM::StoreOp::create(builder, constant64(builder, header), messageWord(builder, report, place.start));
+  for (auto [index, word] : llvm::enumerate(words)) {
+    Value at = arith::AddIOp::create(builder, place.start, constant64(builder, 1 + int64_t(index)));
+    LLVM::StoreOp::create(builder, word, messageWord(builder, report, at));
+  }
 }
 } // namespace
 
 ReportTexts reportTexts(tile::KernelOp kernel) {
   ReportTexts texts;
   kernel.walk([&](Operation *op) {
-    if (auto check = dyn_cast<tile::AssertOp>(op))
-      texts.asserts.push_back(check.getMessage().str());
+    if (StringAttr message = failureOf(op))
+      texts.asserts.push_back(message.str());
     if (auto print = dyn_cast<tile::PrintOp>(op))
       texts.prints.push_back(formatOf(print));
   });
@@ -113,7 +200,8 @@ void Emitter::numberReports() {
   int32_t asserts = 0, prints = 0;
   kernel.walk([&](Operation *op) {
     if (isa<tile::AssertOp>(op))
-      reportNumbers[op] = asserts++;
+      reportNumbers[op] = asserts;
+    asserts += bool(failureOf(op));
     if (isa<tile::PrintOp>(op))
       reportNumbers[op] = prints++;
   });
@@ -152,6 +240,26 @@ LogicalResult Emitter::emitAssert(tile::AssertOp op) {
 }
 
 LogicalResult Emitter::emitPrint(tile::PrintOp op) {
+  if (tile::checkOf(op)) {
+    Value condition = op.getValues().front(), failed;
+    Value yes = arith::ConstantIntOp::create(builder, builder.getI1Type(), 1);
+    auto tile = dyn_cast<RankedTensorType>(condition.getType());
+    SmallVector<Value> words;
+    for (auto [reg, holds] : llvm::enumerate(registersOf(condition))) {
+      Value breaks = both(builder, arith::XOrIOp::create(builder, holds, yes), inGrid);
+      if (tile)
+        breaks = both(builder, breaks, isElement(kgpu::layoutOf(condition), tile.getShape(), reg));
+      SmallVector<Value> here;
+      for (Value value : op.getValues().drop_front())
+        if (isShown(op, value))
+          here.push_back(
+              toWord(builder, isa<RankedTensorType>(value.getType()) ? registersOf(value)[reg] : scalar(value)));
+      chooseFirst(builder, breaks, here, failed, words);
+    }
+    int64_t header = (int64_t(reportNumbers.at(op)) + 1) << 32 | int64_t(words.size());
+    recordFailure(builder, report, failed, failureNumber(kernel, op), header, words);
+    return success();
+  }
   if (launch.cluster > 1)
     return op.emitOpError("is not possible in a kernel whose blocks are clusters");
   SmallVector<int64_t> shown = shownWords(op);
@@ -170,12 +278,7 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(first.thenBlock());
-    Value size = constant64(builder, 1 + count);
-    Value start = LLVM::AtomicRMWOp::create(builder, LLVM::AtomicBinOp::add, addressAt(builder, report, usedOffset),
-                                            size, LLVM::AtomicOrdering::monotonic);
-    Value end = arith::AddIOp::create(builder, start, size);
-    Value capacity = LLVM::LoadOp::create(builder, builder.getI64Type(), addressAt(builder, report, capacityOffset));
-    Value fits = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, end, capacity);
+    auto [start, fits] = reserveWords(builder, report, 1 + count);
     Value words = arith::AddIOp::create(builder, start, constant64(builder, 1));
     if (hasTile)
       LLVM::StoreOp::create(builder, arith::SelectOp::create(builder, fits, words, constant64(builder, -1)), common);

@@ -19,13 +19,10 @@ namespace kpkg::tile {
 
 using namespace mlir;
 
-void expandAddStore(AddStoreOp op) {
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getValue().getType()).getShape();
+SmallVector<Value> coordinatesOf(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, ValueRange offsets) {
   Type index = builder.getIndexType();
   SmallVector<Value> indices;
-  for (auto [dim, offset] : llvm::enumerate(op.getOffsets())) {
+  for (auto [dim, offset] : llvm::enumerate(offsets)) {
     SmallVector<int64_t> line(shape.size(), 1);
     line[dim] = shape[dim];
     Value positions =
@@ -36,7 +33,15 @@ void expandAddStore(AddStoreOp op) {
                           ? along
                           : BroadcastOp::create(builder, loc, RankedTensorType::get(shape, index), along).getResult());
   }
-  AtomicOp::create(builder, loc, AtomicKind::Add, op.getValue(), op.getView(), indices, Value());
+  return indices;
+}
+
+void expandAddStore(AddStoreOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getValue().getType()).getShape();
+  AtomicOp::create(builder, loc, AtomicKind::Add, op.getValue(), op.getView(),
+                   coordinatesOf(builder, loc, shape, op.getOffsets()), Value());
   op.erase();
 }
 

@@ -35,6 +35,20 @@ def TileExpandAddStores : Pass<"tile-expand-add-stores", "::kpkg::tile::KernelOp
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileAddChecks : Pass<"tile-add-checks", "::kpkg::tile::KernelOp"> {
+  let summary = "adds checks of indices and of stored values";
+  let description = [{
+    Inserts a `tile.print` with the attribute `tile.check` before accesses. It ends the launch with a message, and prints
+    the values and the block, for the first element whose condition does not hold. With `bounds`, the indices of
+    `tile.drop`, `tile.gather`, `tile.scatter` and `tile.atomic` must lie in their view. With `nan`, no value that is
+    stored or added may be NaN. Elements whose mask is false, or that a store leaves out, are not checked. Works on any
+    verified kernel without layouts.
+  }];
+  let options = [Option<"bounds", "bounds", "bool", /*default=*/"false", "Check indices">,
+                 Option<"nan", "nan", "bool", /*default=*/"false", "Check written floats">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
   let summary = "densifies the left operands of 2:4 sparse dots";
   let description = [{
