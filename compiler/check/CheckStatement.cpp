@@ -87,6 +87,7 @@ void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
   if (scope->isDeclaredHere(name.text))
     diags.report(diag::Redefined, name.range, name.text)
         .note(diag::DeclaredHere, scope->find(name.text)->declared, name.text);
+  observe(name.range, operand);
   Binding binding;
   binding.operand = std::move(operand);
   binding.declared = name.range;
@@ -119,6 +120,7 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
   hir::Local *local = newLocal(name.text, node->type);
   setLocal(local, node, name.range);
   declareTarget(name, error(name.range));
+  observe(name.range, runTime(node));
   Binding binding;
   binding.kind = Binding::Variable;
   binding.local = local;
