@@ -119,10 +119,9 @@ private:
   }
 
   uint32_t beforeEdits() const {
-    TextMap map(file.textOfNames->text(), text);
-    if (auto before = map.toBefore(wordBegin))
-      return *before;
-    return map.toBefore(offset).value_or(0);
+    std::string_view before = file.textOfNames->text();
+    auto firstDifference = std::mismatch(before.begin(), before.end(), text.begin(), text.end()).first;
+    return TextMap(before, text).toBefore(wordBegin).value_or(firstDifference - before.begin());
   }
 
   void addSymbol(const File &of, const Symbol &symbol, char rank) {

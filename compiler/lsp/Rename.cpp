@@ -90,8 +90,20 @@ std::vector<std::pair<Use::Kind, size_t>> structureOf(const Names &names) {
   return structure;
 }
 
+/// Returns whether a function or module that declares a renamed symbol declares the new name, too.
+bool declaresBoth(const Names &names, const std::vector<Span> &spans, const std::string &newName) {
+  std::set<size_t> functions;
+  for (const Use &use : names.uses)
+    if (use.kind == Use::Declaration && std::find(spans.begin(), spans.end(), use.span) != spans.end())
+      functions.insert(names.symbols[use.symbol].function);
+  return std::any_of(names.symbols.begin(), names.symbols.end(),
+                     [&](const Symbol &symbol) { return symbol.name == newName && functions.count(symbol.function); });
+}
+
 /// Returns whether a file refers to the same things under the new name.
 bool keepsReferences(const File &file, const std::vector<Span> &spans, const std::string &newName) {
+  if (declaresBoth(*file.names, spans, newName))
+    return false;
   Text text = makeText(file.path, replaced(file.text->text(), spans, newName));
   compiler::DiagnosticEngine diags;
   auto module = compiler::parse(*text, diags);

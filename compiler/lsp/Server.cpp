@@ -15,6 +15,14 @@ namespace {
 namespace json = llvm::json;
 using namespace llvm::lsp;
 
+/// LLVM's conversion of a location refers to its URI, and the answer is written when the location is gone.
+json::Value owning(const std::vector<Location> &locations) {
+  json::Array list;
+  for (const Location &location : locations)
+    list.push_back(json::Object{{"uri", location.uri.uri().str()}, {"range", toJSON(location.range)}});
+  return list;
+}
+
 /// Requests wait for one lock, which no check holds while it works.
 class Server {
 public:
@@ -221,14 +229,13 @@ private:
   }
 
   void definition(const TextDocumentPositionParams &params, Callback<json::Value> reply) {
-    at(params, reply, [&](const File &file, uint32_t offset) -> json::Value {
-      return json::Array(definitionAt(workspace, file, offset));
-    });
+    at(params, reply,
+       [&](const File &file, uint32_t offset) -> json::Value { return owning(definitionAt(workspace, file, offset)); });
   }
 
   void references(const ReferenceParams &params, Callback<json::Value> reply) {
     at(params, reply, [&](const File &file, uint32_t offset) -> json::Value {
-      return json::Array(referencesAt(workspace, file, offset, params.context.includeDeclaration));
+      return owning(referencesAt(workspace, file, offset, params.context.includeDeclaration));
     });
   }
 
