@@ -14,9 +14,9 @@ namespace kpkg::lsp {
 
 namespace {
 
-/// Adds the names within the code spans of a cell.
+/// Adds the names within the code spans of a cell. Those of members come a second time, with their dot.
 void addNames(std::string_view cell, std::vector<std::string> &names) {
-  bool inCode = false;
+  bool inCode = false, isMember = false;
   std::string word;
   for (char c : cell) {
     bool isInWord = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -24,8 +24,11 @@ void addNames(std::string_view cell, std::vector<std::string> &names) {
       word += c;
       continue;
     }
+    if (!word.empty() && isMember)
+      names.push_back("." + word);
     if (!word.empty())
       names.push_back(std::exchange(word, ""));
+    isMember = c == '.';
     inCode ^= c == '`';
   }
 }
@@ -70,6 +73,8 @@ std::map<std::string, std::string> readPage() {
 std::string builtinDocumentation(const std::string &name) {
   static const std::map<std::string, std::string> rows = readPage();
   auto found = rows.find(name);
+  if (found == rows.end() && name.starts_with("."))
+    found = rows.find(name.substr(1));
   return found == rows.end() ? "" : found->second;
 }
 

@@ -7,7 +7,8 @@
 
 namespace kpkg::lsp {
 
-/// Returns what docs/language.md says about a built-in name, as Markdown; empty if it has no row.
+/// Returns what docs/language.md says about a built-in name, as Markdown; empty if it has no row. Names of members have
+/// a dot: ".T".
 std::string builtinDocumentation(const std::string &name);
 
 /// The names that need no import: functions, types, constants and words with a meaning in some places.

@@ -187,12 +187,12 @@ private:
       return;
     }
     if (base == "target")
-      return add("has", CompletionItemKind::Method, 'a', "", builtinDocumentation("has"));
+      return add("has", CompletionItemKind::Method, 'a', "", builtinDocumentation(".has"));
     std::string members = membersOfExpression(dot);
     for (const std::string &name : attributesOf(members))
-      add(name, CompletionItemKind::Field, 'a', members, builtinDocumentation(name));
+      add(name, CompletionItemKind::Field, 'a', members, builtinDocumentation("." + name));
     for (const std::string &name : methodsOf(members))
-      add(name, CompletionItemKind::Method, 'b', members, builtinDocumentation(name));
+      add(name, CompletionItemKind::Method, 'b', members, builtinDocumentation("." + name));
   }
 
   /// Adds the names of the arguments of the call, or the hints of the decorator, that the cursor is in.

@@ -48,12 +48,6 @@ std::string declaration(const Symbol &symbol, const Types::Entry *types) {
   return found;
 }
 
-/// Returns the row of docs/language.md, or what a hint means.
-std::string builtIn(const std::string &name) {
-  std::string row = builtinDocumentation(name);
-  return row.empty() ? "" : row + "\n";
-}
-
 } // namespace
 
 std::optional<llvm::lsp::Hover> hoverAt(Workspace &workspace, const File &file, uint32_t offset) {
@@ -82,10 +76,10 @@ std::optional<llvm::lsp::Hover> hoverAt(Workspace &workspace, const File &file, 
     const Types::Entry *types = workspace.typesOf(file, use->span);
     if (use->kind == Use::Attribute) // the checker types the whole `base.name`
       types = workspace.typesOf(file, {use->base.begin, use->span.end});
-    std::string documentation = builtIn(use->name);
+    std::string name = (use->kind == Use::Attribute ? "." : "") + use->name;
+    std::string documentation = builtinDocumentation(name);
     if (types || !documentation.empty())
-      text = code((use->kind == Use::Attribute ? "." : "") + use->name) + (types ? typeLines(*types) : "") +
-             (documentation.empty() ? "" : "\n" + documentation);
+      text = code(name) + (types ? typeLines(*types) : "") + "\n" + documentation + "\n";
   }
   auto span = workspace.current(file, use->span);
   if (text.empty() || !span)

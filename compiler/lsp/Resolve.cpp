@@ -181,6 +181,8 @@ private:
       auto found = scopes.back().find(argument.name.text);
       if (namesParameters && found != scopes.back().end())
         use(Use::Reference, argument.name.range, found->second, argument.name.text);
+      else if (decorator.name == "schedule" && argument.name) // a hint
+        use(Use::Other, argument.name.range, noSymbol, argument.name.text);
       expr(argument.value.get());
     }
   }

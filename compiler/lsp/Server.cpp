@@ -23,6 +23,19 @@ json::Value owning(const std::vector<Location> &locations) {
   return list;
 }
 
+/// Returns the types of a check with those of an earlier one, for expressions of an equal text that this check did not
+/// reach.
+std::shared_ptr<const Types> merged(const std::shared_ptr<const Types> &before,
+                                    const std::shared_ptr<const Types> &found) {
+  if (!before || before->text()->text() != found->text()->text())
+    return found;
+  std::vector<Types::Entry> all = found->entries();
+  for (const Types::Entry &entry : before->entries())
+    if (!found->at(entry.span))
+      all.push_back(entry);
+  return std::make_shared<Types>(found->text(), std::move(all));
+}
+
 /// Requests wait for one lock, which no check holds while it works.
 class Server {
 public:
@@ -193,15 +206,22 @@ private:
   }
 
   void take(const std::string &path, const Analysis &found) {
-    std::lock_guard lock(mutex);
-    File *file = workspace.file(path);
-    if (!file || !file->isOpen)
+    OpenTexts open = texts();
+    if (!open.count(path))
       return;
+    for (const auto &[of, types] : found.types) {
+      if (!open.count(of))
+        continue;
+      std::unique_lock lock(mutex);
+      auto before = workspace.types(of); // lives until the lock is released, since freeing it takes time
+      lock.unlock();
+      auto all = merged(before, types); // only this thread sets types
+      lock.lock();
+      workspace.setTypes(of, std::move(all));
+      lock.unlock();
+    }
+    std::lock_guard lock(mutex);
     filesOfRoot[path] = found.files;
-    OpenTexts open = workspace.openTexts();
-    for (const auto &[of, types] : found.types)
-      if (open.count(of))
-        workspace.setTypes(of, types);
     publish(published.set(path, found.diagnostics));
   }
 

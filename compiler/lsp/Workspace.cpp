@@ -142,18 +142,15 @@ const Types::Entry *Workspace::typesOf(const File &file, Span span) const {
   return begin && end ? file.types->at({*begin, *end}) : nullptr;
 }
 
+std::shared_ptr<const Types> Workspace::types(const std::string &path) const {
+  auto found = files.find(path);
+  return found == files.end() ? nullptr : found->second.types;
+}
+
 void Workspace::setTypes(const std::string &path, std::shared_ptr<const Types> types) {
-  File *of = file(path);
-  if (!of)
-    return;
-  if (of->types && of->types->text()->text() == types->text()->text()) {
-    std::vector<Types::Entry> merged = types->entries();
-    for (const Types::Entry &entry : of->types->entries())
-      if (!types->at(entry.span))
-        merged.push_back(entry);
-    types = std::make_shared<Types>(types->text(), std::move(merged));
-  }
-  of->types = std::move(types);
+  auto found = files.find(path);
+  if (found != files.end() && found->second.isOpen)
+    found->second.types = std::move(types);
 }
 
 } // namespace kpkg::lsp

@@ -71,7 +71,9 @@ public:
   std::optional<Span> current(const File &file, Span span) const;
   /// Returns the types that the last check found for an expression of the index; null if there are none.
   const Types::Entry *typesOf(const File &file, Span span) const;
-  /// Takes the types of a check. Expressions of an equal text that this check did not reach keep theirs.
+  /// Returns the types of an open file; null if there are none.
+  std::shared_ptr<const Types> types(const std::string &path) const;
+  /// Replaces the types of an open file.
   void setTypes(const std::string &path, std::shared_ptr<const Types> types);
 
 private:

@@ -170,7 +170,9 @@ def test_hover_shows_signatures_docstrings_and_values(client, folder):
 def test_hover_shows_what_built_in_names_do(client, folder):
     path = folder / "scale.k"
     assert "write it" in client.hover(path, ".sto|re(")
+    assert "element type" not in client.hover(path, "x.sha|pe[0]")
     assert "reduce or scan along an axis" in client.hover(path, "wide.s|um(")
+    assert "warps of a thread block" in client.hover(path, "@schedule(war|ps=4)")
     assert "rounded up" in client.hover(path, "ceil|div(")
 
 
