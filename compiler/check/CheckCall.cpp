@@ -325,6 +325,7 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
     Binding binding;
     binding.operand = constant(comptimeArguments[i], syntax.comptimeParameters[i].range);
     binding.declared = syntax.comptimeParameters[i].name.range;
+    observe(binding.declared, binding.operand);
     names.declare(syntax.comptimeParameters[i].name.text, binding);
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -334,6 +335,7 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
     Binding binding;
     binding.operand = std::move(*passed);
     binding.declared = syntax.parameters[i].name.range;
+    observe(binding.declared, binding.operand);
     names.declare(syntax.parameters[i].name.text, binding);
   }
   inner.hasResult = syntax.resultType || returnsValue(syntax.body);

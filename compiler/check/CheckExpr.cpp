@@ -1,6 +1,7 @@
 // Checks expressions: names, literals, attributes, conditionals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
+#include "compiler/check/Observer.h"
 #include "compiler/comptime/Fold.h"
 #include "compiler/diag/NearestName.h"
 
@@ -308,7 +309,18 @@ Operand Elaborator::checkLogical(const ast::LogicalExpr &expr) {
   return runTime(node);
 }
 
+void Elaborator::observe(SourceRange range, const Operand &operand) {
+  if (checker.observer && !operand.isError())
+    checker.observer->typed(range, *operand.type, operand.constant ? &*operand.constant : nullptr);
+}
+
 Operand Elaborator::check(const ast::Expr &expr) {
+  Operand operand = checkByKind(expr);
+  observe(expr.range, operand);
+  return operand;
+}
+
+Operand Elaborator::checkByKind(const ast::Expr &expr) {
   switch (expr.kind) {
   case ast::ExprKind::IntLiteral:
   case ast::ExprKind::FloatLiteral:

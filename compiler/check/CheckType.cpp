@@ -1,6 +1,7 @@
 // Resolves type annotations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Checker.h"
+#include "compiler/check/TypeNames.h"
 #include "compiler/comptime/Fold.h"
 #include "compiler/diag/NearestName.h"
 
@@ -38,8 +39,7 @@ static std::string typeMeantBy(const std::string &name) {
       return std::string(type);
   if (auto dtype = dtypeOfValueName(name))
     return std::string(typeNameOf(*dtype));
-  std::vector<std::string> known = {"Tensor", "Tile",     "Scalar",   "String", "DType",
-                                    "List",   "Function", "Optional", "Tuple"};
+  std::vector<std::string> known(std::begin(typeNames), std::end(typeNames));
   for (std::string &type : dtypeTypeNames())
     known.push_back(std::move(type));
   return nearestName(name, known);

@@ -5,6 +5,7 @@
 namespace kpkg::compiler {
 
 void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
+  observe(name.range, operand);
   Binding binding;
   binding.operand = std::move(operand);
   declare(name, std::move(binding));
@@ -70,7 +71,13 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
   }
   if (frame->reassigned.count(name.text)) {
     std::optional<Binding> variable = newVariable(name, value, annotated);
-    return variable ? declare(name, std::move(*variable)) : declareTarget(name, error(name.range));
+    if (!variable)
+      return declareTarget(name, error(name.range));
+    Operand first = value;
+    first.type = annotated ? annotated : value.type;
+    first.constant.reset(); // later values differ
+    observe(name.range, first);
+    return declare(name, std::move(*variable));
   }
   bool isHandle = value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || hasItems(value);
   if (isHandle && !annotated)

@@ -8,6 +8,8 @@
 
 namespace kpkg::compiler {
 
+class Observer;
+
 /// The requirement of a parameter's annotation.
 struct TypeSpec {
   enum Kind {
@@ -50,6 +52,10 @@ class Checker {
 public:
   Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags);
 
+  /// Loads a program like Program::load(). An observer, which may be null, follows the check and outlives the program.
+  static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags, Observer *observer);
+
   /// Loads a root module and its imports.
   void loadRoot(const std::string &path);
   void loadRoot(const SourceFile &file);
@@ -90,10 +96,13 @@ public:
   TypeTable types;
   Evaluator evaluator;
   const ModuleScope *prelude = nullptr;
+  Observer *observer = nullptr;
 
 private:
   friend class Program;
   ModuleScope *loadFile(const SourceFile &file, bool isRoot = false);
+  /// Returns the open file of that path, or the one on disk. Null if it cannot be read; `reason` then says why.
+  const SourceFile *read(const std::string &path, std::string &reason);
   void checkDefines();
   ModuleScope *import(const ast::ImportStmt &stmt, const ModuleScope &from);
   void declareNames(ModuleScope &module, const ast::Block &block);
@@ -161,7 +170,7 @@ private:
   bool bindBackward(const std::vector<ast::Parameter> &parameters, const OpRecord &backward, const OpRecord &op,
                     const SavedNames &saved, std::vector<BackwardArgument> &arguments);
 
-  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by identityOf() of their path
+  std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by canonicalPath()
   std::vector<ModuleScope *> loadOrder;
   std::map<const FunctionEntity *, std::string> kernelNames; // their names in the package
   std::set<std::string> kernelSymbols;                       // the beginnings of instances' symbols

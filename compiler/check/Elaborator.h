@@ -96,6 +96,9 @@ private:
 
   // CheckExpr.cpp
   Operand check(const ast::Expr &expr);
+  Operand checkByKind(const ast::Expr &expr);
+  /// Tells the observer of the check, if there is one, what stands at `range`.
+  void observe(SourceRange range, const Operand &operand);
   Operand checkName(const ast::NameExpr &expr);
   Operand checkAttribute(const ast::AttributeExpr &expr);
   Operand checkIndex(const ast::IndexExpr &expr);

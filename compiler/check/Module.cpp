@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Module.h"
 #include "compiler/check/Checker.h"
+#include "compiler/check/ImportPaths.h"
+#include "compiler/check/Observer.h"
 #include "compiler/check/Prelude.h"
 #include "compiler/comptime/Fold.h"
 #include "compiler/syntax/Parse.h"
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -77,6 +78,8 @@ Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
       entry.state = value ? Entry::Done : Entry::Failed;
     if (value)
       entry.value = std::move(*value);
+    if (value && checker.observer)
+      checker.observer->typed(entry.range, *checker.types.none, &entry.value);
   }
   if (entry.state == Entry::Failed)
     return {Meaning::Reported, {}};
@@ -126,15 +129,6 @@ void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleS
     diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, place->second.range, name.text);
 }
 
-constexpr const char *preludeName = "std";
-
-/// Returns the canonical path, because one file has many paths, such as "m.k" and "./m.k".
-static std::string identityOf(const std::string &path) {
-  std::error_code error;
-  std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
-  return error ? path : canonical.string();
-}
-
 ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
   bool isPrelude = !prelude;
   uint32_t errorsBefore = diags.errorCount();
@@ -142,7 +136,7 @@ ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
   auto owned = std::make_unique<ModuleScope>(*this, file.path(), std::move(tree));
   ModuleScope *module = owned.get();
   module->isRoot = isRoot;
-  modules[isPrelude ? preludeName : identityOf(file.path())] = std::move(owned);
+  modules[isPrelude ? preludeName : canonicalPath(file.path())] = std::move(owned);
   if (diags.errorCount() != errorsBefore)
     return module; // an unparsable module is not checked further
   declareNames(*module, module->tree->body);
@@ -168,7 +162,7 @@ static std::string foreignLanguage(const std::string &path) {
 }
 
 void Checker::loadRoot(const std::string &path) {
-  if (auto known = modules.find(identityOf(path)); known != modules.end()) {
+  if (auto known = modules.find(canonicalPath(path)); known != modules.end()) {
     known->second->isRoot = true;
     return;
   }
@@ -177,12 +171,17 @@ void Checker::loadRoot(const std::string &path) {
     return;
   }
   std::string reason;
-  const SourceFile *file = sources.load(path, reason);
+  const SourceFile *file = read(path, reason);
   if (!file) {
     diags.report(diag::CannotReadFile, {}, path, reason);
     return;
   }
   loadRoot(*file);
+}
+
+const SourceFile *Checker::read(const std::string &path, std::string &reason) {
+  const SourceFile *open = observer ? observer->openFile(path) : nullptr;
+  return open ? open : sources.load(path, reason);
 }
 
 /// Returns advice for a module name of another language; an empty string for other names.
@@ -198,23 +197,20 @@ static std::string insteadOfModule(const std::string &name) {
 }
 
 ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &from) {
-  std::string relative;
+  std::string dotted;
   for (const ast::Identifier &part : stmt.module)
-    relative += (relative.empty() ? "" : "/") + part.text;
-  if (relative == preludeName)
+    dotted += (dotted.empty() ? "" : ".") + part.text;
+  if (dotted == preludeName)
     return const_cast<ModuleScope *>(prelude);
-  // Searches the file's folder, and its parent with the modules that a family of packages shares.
-  std::filesystem::path beside = std::filesystem::path(from.path).parent_path();
-  std::vector<std::string> folders = {beside.string(), (beside / "..").lexically_normal().string()};
-  folders.insert(folders.end(), options.importPaths.begin(), options.importPaths.end());
+  std::vector<std::string> folders = importFolders(from.path, options.importPaths);
   for (const std::string &folder : folders) {
-    std::string path = (std::filesystem::path(folder) / (relative + ".k")).string();
-    if (auto known = modules.find(identityOf(path)); known != modules.end())
+    std::string path = modulePath(folder, stmt.module);
+    if (auto known = modules.find(canonicalPath(path)); known != modules.end())
       return known->second.get();
-    if (!std::filesystem::exists(path))
+    if (!(observer && observer->openFile(path)) && !std::filesystem::exists(path))
       continue;
     std::string reason;
-    if (const SourceFile *file = sources.load(path, reason))
+    if (const SourceFile *file = read(path, reason))
       return loadFile(*file);
     diags.report(diag::CannotReadFile, stmt.range, path, reason);
     return nullptr;
@@ -222,8 +218,6 @@ ModuleScope *Checker::import(const ast::ImportStmt &stmt, const ModuleScope &fro
   std::string tried;
   for (const std::string &folder : folders)
     tried += (tried.empty() ? "" : ", ") + (folder.empty() ? std::string(".") : folder);
-  std::string dotted = relative;
-  std::replace(dotted.begin(), dotted.end(), '/', '.');
   if (std::string advice = insteadOfModule(stmt.module.front().text); !advice.empty())
     diags.report(diag::ForeignModule, stmt.range, dotted, advice).fix(stmt.range, "");
   else

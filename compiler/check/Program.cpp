@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Program.h"
 #include "compiler/check/Checker.h"
+#include "compiler/check/Decorators.h"
 #include "compiler/check/Elaborator.h"
 #include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
@@ -38,9 +39,7 @@ void Checker::declareFunction(FunctionEntity &function) {
       {"target", "write kernels that suit every target"},
       {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
-  static const std::set<std::string> known = {
-      "kernel",        "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward",
-      "register.torch"};
+  static const std::set<std::string> known(std::begin(decoratorNames), std::end(decoratorNames));
   bool isKernel = false;
   const ast::Decorator *op = nullptr;
   for (const ast::Decorator &decorator : function.syntax->decorators) {
@@ -199,8 +198,14 @@ Program::~Program() = default;
 
 std::unique_ptr<Program> Program::load(const std::vector<std::string> &paths, const ProgramOptions &options,
                                        SourceManager &sources, DiagnosticEngine &diags) {
+  return Checker::load(paths, options, sources, diags, nullptr);
+}
+
+std::unique_ptr<Program> Checker::load(const std::vector<std::string> &paths, const ProgramOptions &options,
+                                       SourceManager &sources, DiagnosticEngine &diags, Observer *observer) {
   std::unique_ptr<Program> program(new Program());
   program->checker = std::make_unique<Checker>(*program, options, sources, diags);
+  program->checker->observer = observer;
   for (const std::string &path : paths)
     program->checker->loadRoot(path);
   program->checker->declare();

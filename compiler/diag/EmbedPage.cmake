@@ -1,8 +1,8 @@
-# Turns docs/diagnostics.md into a C++ constant. Run with -DPAGE=... -DOUT=...
+# Turns a page of docs/ into a C++ constant. Run with -DPAGE=... -DNAME=... -DOUT=...
 file(READ ${PAGE} text)
 string(LENGTH "${text}" length)
 # Pieces, as compilers limit the length of one literal.
-set(code "// Generated from docs/diagnostics.md.\n#include <string_view>\nextern const std::string_view kpkgDiagnosticsPage;\nconst std::string_view kpkgDiagnosticsPage =\n")
+set(code "// Generated from a page of docs/.\n#include <string_view>\nextern const std::string_view ${NAME};\nconst std::string_view ${NAME} =\n")
 set(at 0)
 while(at LESS length)
   string(SUBSTRING "${text}" ${at} 4000 piece)

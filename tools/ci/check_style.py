@@ -16,6 +16,7 @@ from check_pages import check_pages
 from check_sizes import SOURCES, check_sizes
 from compiler_pages import FOLDER, differing
 from format_page import format_page_differs
+from textmate import grammar_differs
 
 ROOT = Path(__file__).resolve().parents[2]
 LICENCE = re.compile(
@@ -73,7 +74,7 @@ def main() -> int:
     # Golden files hold the output of the compiler.
     commented = [name for name in tracked(*COMMENTED) if "/golden/" not in name]
     complaints += check_comments(ROOT, commented)
-    complaints += differing() + format_page_differs()
+    complaints += differing() + format_page_differs() + grammar_differs()
     sized = tracked(*SOURCES)
     complaints += check_sizes(ROOT, sized)
     index = subprocess.run(

@@ -20,6 +20,7 @@ void addFormat(CLI::App &app, int &exitCode);
 void addDiff(CLI::App &app, int &exitCode);
 void addKeygen(CLI::App &app, int &exitCode);
 void addLock(CLI::App &app, int &exitCode);
+void addLsp(CLI::App &app, int &exitCode);
 void addMerge(CLI::App &app, int &exitCode);
 void addNew(CLI::App &app, int &exitCode);
 void addSign(CLI::App &app, int &exitCode);

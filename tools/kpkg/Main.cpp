@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
   addNew(app, exitCode);
   addTest(app, exitCode);
   addWatch(app, exitCode);
+  addLsp(app, exitCode);
   addRun(app, exitCode);
   addBench(app, exitCode);
   addProfile(app, exitCode);

@@ -1,0 +1,96 @@
+// Collects and finds types.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/lsp/Types.h"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kpkg::lsp {
+
+using compiler::Type, compiler::TypeKind, compiler::Value;
+
+Types::Types(Text text, std::vector<Entry> entries) : checked(std::move(text)), all(std::move(entries)) {
+  std::sort(all.begin(), all.end());
+}
+
+const Types::Entry *Types::at(Span span) const {
+  auto found = std::lower_bound(all.begin(), all.end(), span,
+                                [](const Entry &entry, const Span &wanted) { return entry.span < wanted; });
+  return found != all.end() && found->span == span ? &*found : nullptr;
+}
+
+static std::string sizeText(uint64_t bytes) {
+  constexpr uint64_t kib = 1024;
+  return bytes < kib || bytes % kib != 0 ? fmt::format("{} bytes", bytes) : fmt::format("{} KiB", bytes / kib);
+}
+
+static std::string memoryOf(const Type &type) {
+  if (type.kind != TypeKind::Tile && type.kind != TypeKind::Window)
+    return "";
+  uint64_t bits = uint64_t(type.size()) * bitsOf(type.element);
+  return fmt::format("{} elements of {} bits, {}", fmt::join(type.shape, " x "), bitsOf(type.element),
+                     sizeText((bits + 7) / 8));
+}
+
+static std::string membersOf(const Type &type) {
+  switch (type.kind) {
+  case TypeKind::Scalar:
+  case TypeKind::Tile:
+    return "Tile";
+  case TypeKind::View:
+    return "View";
+  case TypeKind::Window:
+    return "Window";
+  case TypeKind::Tensor:
+    return "Tensor";
+  case TypeKind::Optional:
+    return type.isOptionalFloat() ? "Tile" : "Tensor";
+  case TypeKind::List:
+    return "List";
+  case TypeKind::DType:
+    return "DType";
+  default:
+    return "";
+  }
+}
+
+static TypeAt described(const Type &type, const Value *value) {
+  TypeAt at{type.str(), memoryOf(type), membersOf(type)};
+  if (!value)
+    return at;
+  constexpr size_t longest = 80;
+  std::string text = value->str();
+  if (text.size() > longest)
+    text = text.substr(0, longest) + "...";
+  if (value->isDType())
+    at.members = "DType";
+  at.text = type.isNone() ? "= " + text : at.text + " = " + text; // values of modules come without a type
+  return at;
+}
+
+void TypeCollector::add(compiler::SourceRange range, const Type &type, const Value *value) {
+  Found &found = places[{range.file, range.begin, range.end}];
+  bool isRepeated = found.lastType == &type && !found.lastHadValue && !value;
+  if (found.hasMore || isRepeated)
+    return;
+  found.lastType = &type;
+  found.lastHadValue = value != nullptr;
+  TypeAt at = described(type, value);
+  for (const TypeAt &known : found.types)
+    if (known.text == at.text)
+      return;
+  if (found.types.size() == Types::maxTypes)
+    found.hasMore = true;
+  else
+    found.types.push_back(std::move(at));
+}
+
+std::vector<Types::Entry> TypeCollector::take(uint32_t file) const {
+  std::vector<Types::Entry> entries;
+  for (const auto &[place, found] : places)
+    if (place.file == file)
+      entries.push_back({{place.begin, place.end}, found.types, found.hasMore});
+  return entries;
+}
+
+} // namespace kpkg::lsp
