@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *dir(ops)})
+    return sorted({*globals(), *__all__, *(name.rpartition("::")[2] for name in ops)})
 
 
 def load_ipython_extension(shell: Any) -> None:
