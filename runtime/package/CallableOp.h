@@ -4,7 +4,7 @@
 #define KPKG_PACKAGE_CALLABLEOP_H
 
 #include "runtime/package/CallCache.h"
-#include "runtime/package/PackagedOp.h"
+#include "runtime/package/Library.h"
 
 #include <atomic>
 #include <map>

@@ -3,7 +3,6 @@
 #include "runtime/package/Library.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Environment.h"
-#include "runtime/package/PackagedOp.h"
 #include "runtime/package/ReadTables.h"
 #include "runtime/package/Tuning.h"
 

@@ -1,6 +1,5 @@
 // Implements an op of one package: its plan, and its planned calls by signature.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/package/PackagedOp.h"
 #include "runtime/package/CallCache.h"
 #include "runtime/package/Library.h"
 

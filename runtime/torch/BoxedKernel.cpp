@@ -18,7 +18,7 @@ namespace {
 inline constexpr int maxResults = 8;
 
 std::array<std::atomic<const OpSlot *>, maxSlots> slots;
-std::atomic<kpkg_torch_precision_fn> precisionReader = nullptr;
+std::atomic<PrecisionReader> precisionReader = nullptr;
 thread_local std::string fallbackError;
 
 /// State of one call, which the allocator and the fallback reach through the kpkg_call.
@@ -111,7 +111,7 @@ StableIValue packResult(CallState &state, const kpkg_result &result) {
 const char *followedPrecision(const OpSlot &slot, const BoxedArguments &arguments) {
   if (slot.precision < 0 || *arguments.values()[slot.precision].as.string)
     return nullptr;
-  kpkg_torch_precision_fn reader = precisionReader.load(std::memory_order_acquire);
+  PrecisionReader reader = precisionReader.load(std::memory_order_acquire);
   for (int32_t i = 0; i < slot.argumentCount && reader; ++i)
     if (const kpkg_tensor *tensor = arguments.tensor(i))
       return tensor->dtype == KPKG_FLOAT32 ? reader(tensor->device.type) : nullptr;
@@ -182,7 +182,7 @@ BoxedFunction boxedFunction(int index) { return boxedFunctions[index]; }
 
 void publishSlot(int index, const OpSlot *slot) { slots[index].store(slot, std::memory_order_release); }
 
-void setPrecisionReader(kpkg_torch_precision_fn reader) { precisionReader.store(reader, std::memory_order_release); }
+void setPrecisionReader(PrecisionReader reader) { precisionReader.store(reader, std::memory_order_release); }
 
 void setFallbackError(const char *message) { fallbackError = message; }
 

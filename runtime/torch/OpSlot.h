@@ -4,7 +4,6 @@
 #define KPKG_RUNTIME_TORCH_OPSLOT_H
 
 #include "runtime/torch/BoxedArguments.h"
-#include "runtime/torch/Register.h"
 #include <kpkg/kpkg.h>
 
 #include <string>
@@ -41,8 +40,11 @@ void publishSlot(int index, const OpSlot *slot);
 /// `call->user` is the call's state, so it only works for calls from a boxed kernel.
 kpkg_status runTorchFallback(void *context, const kpkg_op *op, kpkg_call *call);
 
+/// Returns how PyTorch may multiply float32 on a device of this type; see kpkg_torch_follow_precision.
+using PrecisionReader = const char *(*)(int32_t device);
+
 /// Sets the function of kpkg_torch_follow_precision; null at first.
-void setPrecisionReader(kpkg_torch_precision_fn reader);
+void setPrecisionReader(PrecisionReader reader);
 
 /// Clears and reads the text of an error that a fallback implementation reported on this thread.
 void setFallbackError(const char *message);

@@ -233,16 +233,15 @@ def test_packages_do_not_know_the_kinds_of_devices():
 
 
 def python_imports(module: str, path: Path, known: Collection[str]) -> set[str]:
-    """Returns the modules of the package that a module imports, also within functions, but not for types only."""
+    """Returns the modules that a module of the package imports, also within functions and for types only."""
     found = set()
-    nodes = [ast.parse(path.read_text())]
-    for node in nodes:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            full = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {full[name] if full[name] in known else node.module for name in full}
-        nodes.extend(ast.iter_child_nodes(node))
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports name the module in full"
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else str(node.module) for name in full}
     return (found & set(known)) - {module}
 
 
@@ -250,12 +249,14 @@ def test_python_modules_import_without_circles():
     folder = ROOT / "runtime" / "python"
     paths = {".".join(p.relative_to(folder).with_suffix("").parts): p for p in (folder / "kpkg").rglob("*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    # `from kpkg import _native` names the package, since the native module is no file here.
-    imports = {name: python_imports(name, path, modules) - {"kpkg"} for name, path in modules.items()}
-    while free := [name for name, others in imports.items() if not others & imports.keys()]:
-        for name in free:
-            del imports[name]
-    assert not imports, f"circles among {sorted(imports)}"
+    # The package stands above its modules, so these import the native module by its own name, never from `kpkg`.
+    imports = {name: python_imports(name, path, modules) for name, path in modules.items()}
+    assert not cyclic_groups(imports)
+    folders: dict[str, set[str]] = {}
+    for name, others in imports.items():
+        own = ".".join(name.split(".")[:2])
+        folders.setdefault(own, set()).update({".".join(other.split(".")[:2]) for other in others} - {own})
+    assert not cyclic_groups(folders)
 
 
 def test_file_names_say_something():

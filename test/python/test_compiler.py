@@ -58,6 +58,55 @@ def test_compiles_once(source, tmp_path):
     assert not [file for file in (tmp_path / "cache").rglob(".*")]
 
 
+def test_compiles_text(tmp_path):
+    one, text = compiler(tmp_path), SOURCE.replace("FACTOR", "2.0")
+    library = one.compile_from_source(text)
+    np.testing.assert_array_equal(library.scaled(X), X * 2)
+    assert library.path.endswith("source.kpkg")
+    indented = "".join(f"    {line}" for line in text.splitlines(keepends=True))
+    np.testing.assert_array_equal(one.compile_from_source(indented).scaled(X), X * 2)
+    assert one.compilations == 1
+    np.testing.assert_array_equal(one.compile_from_source(text.replace("2.0", "3.0")).scaled(X), X * 3)
+    assert one.compilations == 2
+    assert not [file for file in (tmp_path / "cache").rglob(".*")]
+
+
+def test_errors_name_the_text(tmp_path):
+    one, folder = compiler(tmp_path), str(tmp_path)
+    with pytest.raises(kpkg.CompileError, match=r"(?m)^mine\.k:4:\d+: error") as refused:
+        one.compile_from_source(SOURCE, "mine")
+    assert folder not in str(refused.value) and "kpkg build mine.k failed" in str(refused.value)
+    with pytest.raises(ValueError, match="no name for a package"):
+        one.compile_from_source(SOURCE, "../mine")
+    old = SOURCE.replace("FACTOR", "2.0").replace("def scaled_blocks", "fn scaled_blocks")
+    with pytest.warns(kpkg.KpkgWarning, match=r"^mine\.k:3:1: warning: `fn`"):
+        one.compile_from_source(old, "mine")
+
+
+def test_text_imports_from_named_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
+    monkeypatch.setenv("KPKG_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "numbers.k").write_text("comptime FACTOR = 5.0\n")
+    library = kpkg.compile_from_source(
+        "from numbers import FACTOR\n" + SOURCE, "numbered", targets="native", options=["-I", str(tmp_path)]
+    )
+    np.testing.assert_array_equal(library.scaled(X), X * 5)
+
+
+def test_changed_schema(tmp_path):
+    """PyTorch cannot change the schema of a name in a process; an author changes it all the time."""
+    torch = pytest.importorskip("torch")
+    one, text = compiler(tmp_path), SOURCE.replace("FACTOR", "2.0").replace("compiled::", "changing::")
+    first = one.compile_from_source(text)
+    changed = text.replace("scaled(x: Tensor)", "scaled(x: Tensor, unused: Int = 1)")
+    later = one.compile_from_source(changed)
+    x = torch.ones(3)
+    assert torch.equal(later.scaled(x, 2), 2 * x) and torch.equal(first.scaled(x), 2 * x)
+    assert torch.equal(torch.ops.changing.scaled(x), 2 * x)
+    assert torch.equal(one.compile_from_source(changed.replace("2.0", "3.0")).scaled(x, 2), 3 * x)
+    assert torch.equal(one.compile_from_source(text.replace("2.0", "4.0")).scaled(x), 4 * x)
+
+
 def test_every_file_that_is_read_decides(source, tmp_path):
     """The cache tracks every file that the command reads.
 

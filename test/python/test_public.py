@@ -27,6 +27,7 @@ def functions():
         [getattr(kpkg, name) for name in kpkg.__all__]
         + [getattr(nn, name) for name in nn.__all__]
         + [type(kpkg.ops), type(kpkg.ops.softmax)]
+        + [kpkg.sparse.pack, kpkg.sparse.linear, kpkg.sparse.conv2d, kpkg.sparse.SparseWeight]
     )
     for each in classes:
         if isinstance(each, types.FunctionType):
@@ -83,6 +84,10 @@ def test_is_documented_and_of_the_package(name):
 @pytest.mark.parametrize("name", kpkg.__all__)
 def test_is_shown_by_an_example_that_runs(name):
     assert re.search(rf"\bkpkg\.{name}\b|\bfrom kpkg import .*\b{name}\b", EXAMPLES), f"no example shows kpkg.{name}"
+
+
+def test_every_listed_name_is_there():
+    assert [name for name in dir(kpkg) if not hasattr(kpkg, name)] == []
 
 
 def test_the_stub_is_that_of_the_native_module():

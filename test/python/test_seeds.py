@@ -107,39 +107,54 @@ class Shell:
 
     def __init__(self):
         self.magics = {}
+        self.names = {}
 
     def register_magic_function(self, function, magic_kind="line", magic_name=None):
         self.magics[magic_kind, magic_name] = function
+
+    def push(self, names):
+        self.names |= names
 
 
 def readme_kernel():
     return (ROOT / "README.md").read_text().split("<!-- snippet: kernel -->\n```mojo\n")[1].split("```")[0]
 
 
-def test_notebook_cell(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def compiles_here(tmp_path, monkeypatch):
     monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
+    monkeypatch.setenv("KPKG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
+
+
+def test_notebook_cell(compiles_here, tmp_path, capsys):
     shell = Shell()
     kpkg.load_ipython_extension(shell)  # %load_ext kpkg
     cell = shell.magics["cell", "kpkg"]
     cell("package scaled_sum.kpkg", readme_kernel())  # %%kpkg package scaled_sum.kpkg
     library = kpkg.load("scaled_sum.kpkg")
     assert_close(library.scaled_sum(torch.ones(3), torch.ones(3), 2.0), torch.full((3,), 3.0))
-    capsys.readouterr()
-    cell("package broken.kpkg", "@kernel\ndef f(x: Tensr):\n    pass\n")
-    assert "broken (cell)" in capsys.readouterr().err and not (tmp_path / "broken.kpkg").exists()
-    cell("gemm.kpkg", "")
-    assert "usage: %%kpkg package FILE.kpkg" in capsys.readouterr().err
+    assert not shell.names
+    cell("--target native", readme_kernel())
+    assert "scaled_sum(Tensor x, Tensor y, float factor=1.0) -> Tensor" in capsys.readouterr().out
+    assert_close(shell.names["scaled_sum"](torch.ones(3), torch.ones(3), 2.0), torch.full((3,), 3.0))
+    for line in ("", "package broken.kpkg"):
+        with pytest.raises(kpkg.CompileError, match=r"(?m)^cell\.k:2:\d+: error"):
+            cell(line, "@kernel\ndef f(x: Tensr):\n    pass\n")
+    assert not (tmp_path / "broken.kpkg").exists()
+    for line in ("gemm.kpkg", "package gemm"):
+        with pytest.raises(ValueError, match=r"usage: %%kpkg \[package FILE.kpkg\]"):
+            cell(line, "")
 
 
-def test_notebook_cell_in_ipython(tmp_path, monkeypatch):
+def test_notebook_cell_in_ipython(compiles_here, tmp_path):
     interactive = pytest.importorskip("IPython.core.interactiveshell")
-    monkeypatch.setenv("KPKG_COMMAND", str(COMMAND))
-    monkeypatch.chdir(tmp_path)
     shell = interactive.InteractiveShell()
     shell.run_line_magic("load_ext", "kpkg")
     shell.run_cell_magic("kpkg", "package scaled_sum.kpkg", readme_kernel())
     assert (tmp_path / "scaled_sum.kpkg").exists()
+    shell.run_cell_magic("kpkg", "", readme_kernel())
+    assert_close(shell.user_ns["scaled_sum"](torch.ones(3), torch.ones(3), 2.0), torch.full((3,), 3.0))
 
 
 # ---- bmm, conv2d and the injector ------------------------------------------------------------------------------------
@@ -334,10 +349,10 @@ def test_extra_for_cuda():
 # ---- VishwamAI: decorators, configurations, errors, profiles ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tpu_kernel", "gpu_kernel", "sparse_kernel", "expert_kernel"])
+@pytest.mark.parametrize("name", ["tpu_kernel", "gpu_kernel", "sparse_kernel", "expert_kernel", "jit"])
 def test_decorators_are_answered(name):
     for module in ("kpkg", "kpkg.kernels"):
-        with pytest.raises(ImportError, match=r"a \.k file \(docs/language\.md\)"):
+        with pytest.raises(ImportError, match=r"\(docs/language\.md\): kpkg\.compile_from_source\(text\) gives"):
             exec(f"from {module} import {name}")
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from kpkg._compiler import CompileError, Compiler, get_compiler
+from kpkg._compiler import CompileError, Compiler, compile_from_source, get_compiler
 from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
@@ -58,11 +58,11 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *dir(ops)})
+    return sorted({*globals(), *__all__, *(name.rpartition("::")[2] for name in ops)})
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Registers the cell magic ``%%kpkg package x.kpkg``, which compiles a cell to a package, for ``%load_ext kpkg``.
+    """Registers the cell magic ``%%kpkg``, which compiles a cell of kernels, for ``%load_ext kpkg``.
 
     Args:
         shell: The IPython shell.
@@ -79,7 +79,7 @@ __version__: str = version()
 __all__ = [
     "CaptureError", "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "FallbackWarning", "Injection",
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
-    "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler", "get_cpu_threads", "get_fallback_policy", "inject",
-    "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel", "register_sharding", "set_cpu_threads",
-    "set_fallback", "set_fallback_policy", "sparse",
+    "compile_from_source", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler", "get_cpu_threads",
+    "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
+    "register_sharding", "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse",
 ]  # fmt: skip

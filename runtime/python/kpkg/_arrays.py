@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from kpkg import _native
+import kpkg._native as _native
 
 # Dtypes that NumPy has only through ml_dtypes, and the integers that carry their bits.
 _EXTENSION_DTYPES = {name: f"uint{bits}" for name, bits, in_numpy in _native.dtypes() if bits and not in_numpy}

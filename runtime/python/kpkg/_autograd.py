@@ -161,7 +161,7 @@ def _known(op: Op) -> tuple[Any, ...]:
     """Returns the description of a package's gradient of `op` for nodes in C++."""
     arguments = op.arguments
     return (
-        op._library[op.gradient],
+        op._library._ops[op.gradient],
         tuple(op.backward_arguments),
         [a.is_tensor for a in arguments],
         tuple(a.default for a in arguments),
@@ -259,7 +259,7 @@ class _ByPackage(_Plan):
                 return index + 1 < len(needs) and needs[index + 1]
             return _is_deterministic() if source == "deterministic" else next(kept)
 
-        op = self.op._library[self.op.gradient]
+        op = self.op._library._ops[self.op.gradient]
         call = op._default if op._default is not None else op._torch_form({})
         results = call(*(value(*each) for each in self.sources))
         found = iter(results if isinstance(results, tuple) else (results,))

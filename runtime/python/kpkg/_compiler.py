@@ -1,19 +1,22 @@
-"""Compiles `.k` files when they are needed, and caches the packages by content.
+"""Compiles `.k` files and texts when they are needed, and caches the packages by content.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kpkg._errors import PackageError
+from kpkg._errors import KpkgWarning, PackageError, _caller_level
 from kpkg._library import CustomOpLibrary
 
 
@@ -72,6 +75,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kpkg"
 
 
+@contextlib.contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Yields a path for a new file, which takes the place of `file` at the end of the block, once it is on disk."""
+    temporary = file.with_name(f".{file.stem}-{os.urandom(8).hex()}{file.suffix}")
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 class Compiler:
     """Compiles `.k` files to packages by the `kpkg` command, and takes packages that were compiled before from a cache.
 
@@ -123,6 +139,29 @@ class Compiler:
         """
         return CustomOpLibrary.load(self.package_of(path, name, targets, options))
 
+    def compile_from_source(
+        self, text: str, name: str = "source", targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+    ) -> CustomOpLibrary:
+        """Compiles the text of a `.k` file and returns its ops.
+
+        Indentation that all lines share is ignored. Modules of your own are imported from the folders that ``-I`` names
+        in `options`.
+
+        Args:
+            text: The source.
+            name: The name of the source in messages (``name.k:3``), and of the package's file.
+            targets, options: Those of `compile_from_file`.
+
+        Raises the errors of `compile_from_file`.
+        """
+        content = textwrap.dedent(text).encode()
+        source = self.cache / "sources" / hashlib.sha256(content).hexdigest()[:32] / f"{_checked(name)}.k"
+        if not source.exists() or source.read_bytes() != content:
+            self._make_folder(source.parent)
+            with replacing(source) as temporary:
+                temporary.write_bytes(content)
+        return self.compile_from_file(source, name, targets, options)
+
     def package_of(
         self,
         path: str | os.PathLike[str],
@@ -139,10 +178,7 @@ class Compiler:
             raise FileNotFoundError(f"there is no {source}")
         chosen = targets if targets is None or isinstance(targets, str) else ",".join(targets)
         arguments = [str(source), *(["--target", chosen] if chosen else []), *options]
-        name = name or source.stem
-        if not name.replace("_", "").replace("-", "").isalnum():
-            raise ValueError(f"{name!r} is no name for a package: letters, digits, - and _")
-        file = self.cache / "packages" / self._key(arguments) / f"{name}.kpkg"
+        file = self.cache / "packages" / self._key(arguments) / f"{_checked(name or source.stem)}.kpkg"
         if not self._is_good(file):
             self._make(source, file, arguments)
         return file
@@ -163,7 +199,7 @@ class Compiler:
             add(argument.encode())
         listed = self._run(["build", *arguments, "--list-files"])
         if listed.returncode:
-            raise CompileError(f"kpkg build {arguments[0]} failed:\n{listed.stdout}{listed.stderr}".rstrip())
+            raise CompileError(self._said(f"kpkg build {arguments[0]} failed:\n{listed.stdout}{listed.stderr}"))
         for file in map(Path, listed.stdout.splitlines()):
             add(file.name.encode())
             add(file.read_bytes())
@@ -173,6 +209,10 @@ class Compiler:
         return subprocess.run(
             [self.command, *arguments], capture_output=True, text=True, env=environment_of(self.command)
         )
+
+    def _said(self, text: str) -> str:
+        """Returns a message of the command in which the file of `compile_from_source` has its name alone."""
+        return re.sub(re.escape(f"{self.cache / 'sources'}{os.sep}") + "[0-9a-f]+/", "", text).rstrip()
 
     def _is_good(self, file: Path) -> bool:
         """Returns whether the file exists and every digest in it is right."""
@@ -185,24 +225,27 @@ class Compiler:
         return True
 
     def _make(self, source: Path, file: Path, arguments: Sequence[str]) -> None:
+        self._make_folder(file.parent)
+        with replacing(file) as temporary:
+            done = self._run(["build", *arguments, "-o", str(temporary)])
+            self.compilations += 1
+            if done.returncode:
+                raise CompileError(self._said(f"kpkg build {source} failed:\n{done.stdout}{done.stderr}"))
+        if "warning:" in done.stderr:
+            warnings.warn(self._said(done.stderr), KpkgWarning, stacklevel=_caller_level())
+
+    def _make_folder(self, folder: Path) -> None:
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             text = f"{error.strerror}; KPKG_CACHE_DIR names the folder of compiled packages"
             raise OSError(error.errno, text, str(self.cache)) from None
-        handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".kpkg", dir=file.parent)
-        os.close(handle)
-        try:
-            done = self._run(["build", *arguments, "-o", temporary])
-            self.compilations += 1
-            if done.returncode:
-                raise CompileError(f"kpkg build {source} failed:\n{done.stdout}{done.stderr}".rstrip())
-            with open(temporary, "rb") as written:
-                os.fsync(written.fileno())
-            os.replace(temporary, file)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+
+
+def _checked(name: str) -> str:
+    if not name.replace("_", "").replace("-", "").isalnum():
+        raise ValueError(f"{name!r} is no name for a package: letters, digits, - and _")
+    return name
 
 
 def get_compiler() -> Compiler:
@@ -212,3 +255,15 @@ def get_compiler() -> Compiler:
         FileNotFoundError: There is no `kpkg` command.
     """
     return Compiler()
+
+
+def compile_from_source(
+    text: str, name: str = "source", targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+) -> CustomOpLibrary:
+    """Compiles the text of a `.k` file by `get_compiler`, and returns its ops.
+
+    ``kpkg.compile_from_source(text).softmax(x)``. ``Compiler.compile_from_source`` describes the arguments.
+
+    Raises the errors of `get_compiler` and of ``Compiler.compile_from_source``.
+    """
+    return get_compiler().compile_from_source(text, name, targets, options)

@@ -10,13 +10,11 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kpkg._arrays import dtype_name
 from kpkg._messages import closest, shown
-
-if TYPE_CHECKING:
-    from kpkg._op import Op
+from kpkg._signature import Signature
 
 _TILE_NAMES = ("BM", "BN", "BK")
 _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-(?:bf16|amx)|aarch64|sm_\d+[af]?|compute_\d+[af]?")
@@ -40,8 +38,6 @@ def _many(value: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    from kpkg._arrays import dtype_name
-
     if isinstance(value, (bool, int, float, str)):
         return str(value)
     return dtype_name(value)
@@ -160,8 +156,8 @@ class KernelConfig:
         return json.dumps(made)
 
 
-def check_config(op: Op, config: Any) -> str:
-    """Returns the configuration as JSON text for kpkg_registry_restrict.
+def check_config(op: Signature, manifest: dict[str, Any], config: Any) -> str:
+    """Returns the configuration of an op of the package with `manifest`, as JSON text for kpkg_registry_restrict.
 
     Raises:
         TypeError: `config` is no KernelConfig.
@@ -172,7 +168,6 @@ def check_config(op: Op, config: Any) -> str:
         raise TypeError(f"{op.name}: configure takes a kpkg.KernelConfig or None, not {shown(config)}")
     text = config.to_json()
     wanted = json.loads(text)
-    manifest = op._library.manifest
     used = {string for gpu in (False, True) for string in json.loads(op._native.plan_json(False, gpu))["strings"]}
     kernels = {i: kernel for i, kernel in enumerate(manifest["kernels"]) if kernel["name"] in used}
     instances = [each for each in manifest["instances"] if each["kernel"] in kernels]
@@ -205,23 +200,7 @@ def check_config(op: Op, config: Any) -> str:
     return text
 
 
-def _absent(op: Op, what: str, there: Collection[str], near: str = "") -> ValueError:
+def _absent(op: Signature, what: str, there: Collection[str], near: str = "") -> ValueError:
     names = there if isinstance(there, list) else sorted(there)
     hint = closest(near, there) if near else ""
     return ValueError(f"{op.name}: no kernel of it {what}{hint}; there are {', '.join(names) or 'none'}")
-
-
-class Configured:
-    """Restores the previous configuration at the end of a ``with`` statement; ``op.configure`` returns it."""
-
-    def __init__(self, op: Op, before: str | None) -> None:
-        self._op = op
-        self._before = before
-
-    def __enter__(self) -> Op:
-        return self._op
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._op._restrict(self._before)

@@ -28,12 +28,8 @@ def findings() -> Iterator[Finding]:
 
 def _torch() -> Iterator[Finding]:
     if importlib.util.find_spec("torch") is None:
-        yield (
-            "absent",
-            "torch",
-            "not installed",
-            "kpkg works with NumPy arrays; for PyTorch install torch 2.10 or newer",
-        )
+        advice = "kpkg works with NumPy arrays; for PyTorch install torch 2.10 or newer"
+        yield "absent", "torch", "not installed", advice
         return
     import torch
 

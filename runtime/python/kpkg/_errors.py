@@ -9,7 +9,7 @@ import logging
 import sys
 import warnings
 
-from kpkg import _native
+import kpkg._native as _native
 from kpkg._native import CaptureError, DeviceError, KernelError, PackageError
 
 __all__ = ["CaptureError", "DeviceError", "FallbackWarning", "KernelError", "KpkgWarning", "PackageError"]
@@ -32,6 +32,17 @@ class KpkgWarning(UserWarning):
 
 class FallbackWarning(KpkgWarning):
     """Warns that no kernel of the package could run a call, and that PyTorch's implementation ran in its place."""
+
+
+def restored(error: RuntimeError) -> Exception:
+    """Returns an error that PyTorch's dispatcher has raised as a RuntimeError with its own type; other errors as they
+    are."""
+    status, message, op, instance, argument = _native.last_error()
+    if not message or message not in str(error):
+        return error
+    made: Exception = {8: DeviceError, 12: CaptureError}.get(status, KernelError)(str(error))
+    made.op, made.instance, made.argument = op, instance, argument  # type: ignore[attr-defined]
+    return made
 
 
 _LOGGER = logging.getLogger("kpkg")

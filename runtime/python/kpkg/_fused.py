@@ -21,6 +21,7 @@ from torch.nn.modules import module as _module
 from kpkg import _default, _folding
 from kpkg import nn as kpkg_nn
 from kpkg._chains import Chain, Traced, activation_of
+from kpkg._errors import restored
 from kpkg._injection import Replacement
 
 
@@ -126,7 +127,7 @@ class Launch:
         try:  # a direct call, without a check of each argument: none of them wants a gradient
             return cast(Tensor, op._default(*arguments))
         except RuntimeError as error:
-            raise op._library._translate(error) from None
+            raise restored(error) from None
 
     def pooled(self, run: Callable[[], Tensor]) -> tuple[Tensor, bool]:
         """Returns the result of `run` with this launch's means, and whether they were made.
@@ -189,14 +190,6 @@ class Launch:
         """Returns why no package has the op, or an empty string."""
         return self._op.reason or self.convolution._kpkg_op.reason
 
-    def function(self) -> Callable[..., Tensor]:
-        """Returns the launch as a function, which graphs may call."""
-
-        def launch(input: Tensor, residual: Tensor | None = None) -> Tensor:
-            return self(input, residual)
-
-        return launch
-
 
 def fuses(traced: Traced, chain: Chain) -> bool:
     """Returns whether one launch computes the same as the layers in their current modes."""
@@ -210,6 +203,15 @@ def prepare(owner: nn.Module, chain: Chain) -> Launch:
     if chain.norm is None:
         return Launch(owner, chain, kpkg_nn.replacements()[type(convolution)].from_torch(convolution), None)
     return Launch(owner, chain, *_folding.folded(convolution, owner.get_submodule(chain.norm)))
+
+
+def _function(launch: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Returns the launch as a function, which graphs may call."""
+
+    def run(*inputs: Tensor) -> Tensor:
+        return launch(*inputs)
+
+    return run
 
 
 class Block:
@@ -271,7 +273,7 @@ class Block:
         for node in self.traced.graph.nodes:
             if node in ends:
                 chain, nodes = ends[node]
-                function = self.launches[chain].function()
+                function = _function(self.launches[chain])
                 if chain in self.traced.calls:
                     copies[node] = self.traced.calls[chain](graph, copies, function)
                     continue

@@ -239,17 +239,13 @@ class GatedLaunch:
         """Computes the norm as the forward does."""
         return cast(Tensor, self._apart(x, y, gate))
 
-    def function(self) -> Callable[..., Tensor]:
-        """Returns the launch as a function that graphs may call."""
-
-        def gated(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
-            if self.is_watched:
-                if self.given is None:
-                    self.given = (x.detach().clone(), y.detach().clone(), gate.detach().clone())
-                return self.apart(x, y, gate)
-            return self.together(x, y, gate) if self.holds(x, y, gate) else self.apart(x, y, gate)
-
-        return gated
+    def __call__(self, x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
+        """Computes the chain."""
+        if self.is_watched:
+            if self.given is None:
+                self.given = (x.detach().clone(), y.detach().clone(), gate.detach().clone())
+            return self.apart(x, y, gate)
+        return self.together(x, y, gate) if self.holds(x, y, gate) else self.apart(x, y, gate)
 
 
 def _caller(match: _Match) -> Callable[[fx.Graph, dict[fx.Node, fx.Node], Callable[..., Any]], fx.Node]:

@@ -54,7 +54,7 @@ def kernel_info(name: str | None = None) -> dict[str, Any]:
         _default._packages.libraries()
     info = KernelInfo()
     for library in sorted(_policy.libraries, key=lambda each: each._order):
-        for op in library:
+        for op in library._ops.values():
             policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
             fallback = [] if policy == "strict" else [each for each in (op.fallback, op._native.reference) if each]
             info[op.name] = {

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kpkg import _native, _policy
-from kpkg._errors import KernelError
+import kpkg._native as _native
+from kpkg import _policy
 from kpkg._messages import among
 from kpkg._op import Op
 
@@ -28,10 +28,7 @@ class CustomOpLibrary:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        policy: str | None = None,
-        lock: str | os.PathLike[str] | None = None,
+        self, path: str | os.PathLike[str], policy: str | None = None, lock: str | os.PathLike[str] | None = None
     ) -> None:
         self.path: str = os.fsdecode(path)
         self._trust = (policy, None if lock is None else os.fsdecode(lock))
@@ -57,10 +54,7 @@ class CustomOpLibrary:
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        policy: str | None = None,
-        lock: str | os.PathLike[str] | None = None,
+        cls, path: str | os.PathLike[str], policy: str | None = None, lock: str | os.PathLike[str] | None = None
     ) -> CustomOpLibrary:
         """Opens the package at `path`, and checks its header and manifest. Runs none of its code.
 
@@ -158,15 +152,6 @@ class CustomOpLibrary:
         _torch.register(self)
         if op is not None and op._torch is None:
             _torch.register_reference(op)
-
-    def _translate(self, error: RuntimeError) -> Exception:
-        """Restores the type of an error that PyTorch's dispatcher has raised as a RuntimeError."""
-        status, message, op, instance, argument = _native.last_error()
-        if not message or message not in str(error):
-            return error
-        made: Exception = {8: _native.DeviceError, 12: _native.CaptureError}.get(status, KernelError)(str(error))
-        made.op, made.instance, made.argument = op, instance, argument  # type: ignore[attr-defined]
-        return made
 
 
 def _open(path: str, policy: str | None, lock: str | None) -> _native.Library:

@@ -15,12 +15,15 @@ from kpkg import _arrays
 #: Messages list all names if there are at most so many.
 _LISTED = 12
 
-_BY_FILE = "write it in a .k file (docs/language.md), and kpkg.get_compiler().compile_from_file(path) gives its ops"
+_BY_FILE = (
+    "write it in the kernel language (docs/language.md): kpkg.compile_from_source(text) gives its ops, "
+    "kpkg.get_compiler().compile_from_file(path) those of a .k file"
+)
 #: Decorators of kernels in other libraries, with advice for kpkg.
 WRITTEN_IN_K = {
     **{
         name: f"kpkg has no decorator {name}: a kernel is no Python function; {_BY_FILE}"
-        for name in ("gpu_kernel", "cpu_kernel")
+        for name in ("gpu_kernel", "cpu_kernel", "jit", "kernel")
     },
     "tpu_kernel": f"kpkg has no decorator tpu_kernel and no TPUs: its kernels run on CPUs and NVIDIA GPUs; {_BY_FILE}",
     "sparse_kernel": (

@@ -1,10 +1,4 @@
-"""Implements the cell magic ``%%kpkg package x.kpkg``, which compiles the kernels of a notebook's cell to a package.
-
-    %load_ext kpkg
-
-    %%kpkg package scale.kpkg --target native
-    @kernel
-    ...
+"""Implements the cell magic ``%%kpkg`` of ``%load_ext kpkg``, which compiles the kernels of a notebook's cell.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,51 +7,36 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
-import tempfile
+import shutil
+from pathlib import Path
 from typing import Any
 
-from kpkg._compiler import environment_of, find_command
+from kpkg._compiler import get_compiler, replacing
 
-_USAGE = "usage: %%kpkg package FILE.kpkg [options of `kpkg build`]"
+_USAGE = "usage: %%kpkg [package FILE.kpkg] [options of `kpkg build`]"
 
 
 def register(shell: Any) -> None:
     """Registers the magic with an IPython shell."""
-    shell.register_magic_function(_cell, magic_kind="cell", magic_name="kpkg")
 
+    def cell(line: str, text: str) -> None:
+        """Compiles the cell: ``%%kpkg [package FILE.kpkg] [options of `kpkg build`]``.
 
-def _cell(line: str, cell: str) -> None:
-    """Compiles the cell to a package: ``%%kpkg package FILE.kpkg [options of `kpkg build`]``.
+        Defines the cell's ops by their names in the notebook, and prints their schemas. With a file, it writes the
+        package there instead. Modules are imported from the current folder, too. Raises CompileError with the
+        compiler's messages if it refuses the cell.
+        """
+        words = shlex.split(line)
+        file = words[1] if len(words) > 1 and words[0] in ("package", "build") else ""
+        options = words[2:] if file else words
+        if (file and not file.endswith(".kpkg")) or (options and not options[0].startswith("-")):
+            raise ValueError(_USAGE)
+        library = get_compiler().compile_from_source(text, "cell", options=["-I", os.getcwd(), *options])
+        if file:
+            with replacing(Path(file)) as temporary:
+                shutil.copy(library.path, temporary)
+        else:
+            shell.push({op.__name__: op for op in library})
+            print(*(op.schema for op in library), sep="\n")
 
-    Prints the compiler's messages. ``kpkg.load("FILE.kpkg")`` loads the package. No package is written if the compiler
-    refuses the cell.
-    """
-    words = shlex.split(line)
-    if len(words) < 2 or words[0] not in ("package", "build") or not words[1].endswith(".kpkg"):
-        print(_USAGE, file=sys.stderr)
-        return
-    output, options = words[1], words[2:]
-    try:
-        command = find_command()
-    except FileNotFoundError as error:
-        print(f"kpkg: {error}", file=sys.stderr)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        name = os.path.basename(output).removesuffix(".kpkg")
-        source = os.path.join(folder, f"{name}.k")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(cell)
-        # The compiler finds modules beside the notebook, as it finds modules beside a file.
-        done = subprocess.run(
-            [command, "build", source, "-o", output, "-I", os.getcwd(), *options],
-            capture_output=True,
-            text=True,
-            env=environment_of(command),
-        )
-    text = (done.stdout + done.stderr).replace(source, f"{name} (cell)").rstrip()
-    if text:
-        print(text, file=sys.stderr if done.returncode else sys.stdout)
-    if done.returncode == 0 and not text:
-        print(output)
+    shell.register_magic_function(cell, magic_kind="cell", magic_name="kpkg")

@@ -8,42 +8,15 @@ from __future__ import annotations
 import json
 import operator
 import sys
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Protocol
 
-from kpkg import _arrays, _native, _promotion
-from kpkg._config import Configured, KernelConfig, check_config
-from kpkg._errors import KernelError
-from kpkg._forms import CallForm, outputs_of
-from kpkg._messages import closest, shown
-from kpkg._rules import TorchRules
-
-if TYPE_CHECKING:
-    from kpkg._library import CustomOpLibrary
+import kpkg._native as _native
+from kpkg import _arrays, _promotion
+from kpkg._config import KernelConfig, check_config
+from kpkg._errors import KernelError, restored
+from kpkg._signature import Signature
 
 _NO_FALLBACK = "the fallback to PyTorch takes PyTorch tensors only"
-_TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
-_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _STRING: (str,)}
-
-
-class Argument(NamedTuple):
-    """One argument of an op's schema."""
-
-    name: str
-    type: str
-    kind: int
-    optional: bool
-    mutates: bool
-    has_default: bool
-    default: Any
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.kind == _TENSOR
-
-    @property
-    def is_list(self) -> bool:
-        return self.kind == _LIST
 
 
 class CallableOp:
@@ -83,7 +56,22 @@ class CallableOp:
         raise NotImplementedError
 
 
-class Op(CallableOp):
+class Library(Protocol):
+    """The library of an op, as its ops and the modules that register them with PyTorch use it."""
+
+    path: str
+    fallback_policy: str | None
+    _order: int
+    _native: _native.Library
+    _ops: dict[str, Op]
+
+    @property
+    def manifest(self) -> dict[str, Any]: ...
+    def prewarm(self, device: str = ...) -> None: ...
+    def register_torch(self, op: Op | None = None) -> None: ...
+
+
+class Op(Signature, CallableOp):
     """One op of a package.
 
     ``op(*arguments)`` calls it; ``op(..., out=result)`` or ``op.out(..., out=result)`` writes into existing memory.
@@ -95,27 +83,14 @@ class Op(CallableOp):
     if the op refuses its arguments, and TypeError if they do not fit the schema.
     """
 
-    def __init__(self, native: _native.Op, library: CustomOpLibrary) -> None:
-        self._native = native
+    def __init__(self, native: _native.Op, library: Library) -> None:
+        super().__init__(native)
         self._library = library
         self._torch: Any = None  # torch.ops.<namespace>.<name> after registration
         self._default: Any = None  # its overload that returns new results
         self._is_displaced = False  # another library has the public name
         self._is_recorded = False  # autograd has a gradient for it
         self._restriction: str | None = None  # restriction of instances, in the form of kpkg_registry_restrict
-        self.name: str = native.name
-        self.schema: str = native.schema
-        self.arguments: tuple[Argument, ...] = tuple(Argument(*a) for a in native.arguments)
-        self.result_types: tuple[str, ...] = tuple(native.result_types)
-        self.gradient: str = native.backward  # autograd's op for gradients, or ""
-        # The source of each argument of that op: ("gradient" | "result" | "argument" | "needs" | "deterministic",
-        # index).
-        self.backward_arguments: tuple[tuple[str, int], ...] = ()
-        if self.gradient:
-            self.backward_arguments = tuple(
-                (s, i) for s, i in json.loads(native.kernel_info())["backward"]["arguments"]
-            )
-        self.rules = TorchRules.parse(native.torch)  # PyTorch's treatment of the op
         #: The op whose gradients this op computes for autograd.
         self.differentiates: Op | None = None
         self.implementation: Any = None  # PyTorch's, by `_fallbacks.implementation`
@@ -125,9 +100,6 @@ class Op(CallableOp):
         self.fallback: str = ""
         self.__name__ = self.name.rpartition("::")[2]
         self.__doc__ = f"{self.schema}\n\n{native.doc}".rstrip()
-        self._form = CallForm(
-            self.name, [(a.name, a.is_list, a.default if a.has_default else ...) for a in self.arguments]
-        )
 
     def __reduce__(self) -> Any:
         return operator.getitem, (self._library, self.name)
@@ -170,12 +142,13 @@ class Op(CallableOp):
 
         Raises the error with its type back otherwise.
         """
-        translated = self._library._translate(error)
+        found = restored(error)
         if self.rules.promotion and (call := _promotion.promoted(self, args, kwargs)) is not None:
+            self.promotions[call.casts] = self.promotions.get(call.casts, 0) + 1
             return call.run(self)
-        if translated is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError
+        if found is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError
             self._check_types(args, kwargs)
-        raise translated from None
+        raise found from None
 
     def backward(self, *args: Any, **kwargs: Any) -> Any:
         """Computes gradients by the backward op.
@@ -192,7 +165,7 @@ class Op(CallableOp):
                 f"{self.name} has no gradient in {self._library.path}: PyTorch's autograd finds one by its "
                 "implementation"
             )
-        return self._library[name](*args, **kwargs)
+        return self._library._ops[name](*args, **kwargs)
 
     def out(self, *args: Any, out: Any, **kwargs: Any) -> Any:
         """Writes the result into `out`: an array of the result's shape and dtype, or a tuple of them. Returns `out`.
@@ -229,7 +202,7 @@ class Op(CallableOp):
         KernelConfig. Raises ValueError if no kernel of the op meets the configuration. The configuration then does not
         change.
         """
-        restriction = None if config is None else check_config(self, config)
+        restriction = None if config is None else check_config(self, self._library.manifest, config)
         before = self._restriction
         self._restrict(restriction)
         return Configured(self, before)
@@ -246,68 +219,6 @@ class Op(CallableOp):
         """
         return dict(self._native.stats())
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """Returns a value for each argument of the schema, with ``...`` for defaults.
-
-        Raises TypeError if the arguments do not fit it.
-        """
-        args, kwargs = self._form.fit(args, kwargs)
-        if len(args) > len(self.arguments):
-            raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, got {len(args)}: {self.schema}")
-        values: list[Any] = list(args) + [...] * (len(self.arguments) - len(args))
-        names = [a.name for a in self.arguments]
-        for name, value in kwargs.items():
-            if name not in names:
-                raise TypeError(f"{self.name} has no argument {name!r}{closest(name, names)}: {self.schema}")
-            position = names.index(name)
-            if position < len(args):
-                raise TypeError(f"{self.name} got argument {name!r} twice")
-            values[position] = value
-        for argument, value in zip(self.arguments, values):
-            if value is ... and not argument.has_default:
-                raise TypeError(f"{self.name} needs argument {argument.name!r}: {self.schema}")
-        return values
-
-    def _check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises TypeError if arguments of a call with PyTorch tensors do not fit the schema."""
-        import torch
-
-        outputs = outputs_of(kwargs)
-        named = {name: value for name, value in kwargs.items() if name not in outputs}
-        for argument, value in zip(self.arguments, self.bind(args, named)):
-            if value is ... or (value is None and argument.optional):
-                continue
-            kinds: tuple[type, ...] = _ACCEPTED.get(argument.kind, (object,))
-            if isinstance(value, torch.Tensor) and argument.kind == _TENSOR and value.layout != torch.strided:
-                raise KernelError(
-                    f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense "
-                    "tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
-                ) from None
-            if argument.kind == _TENSOR:
-                fits = isinstance(value, torch.Tensor)
-            elif argument.kind == _DTYPE:
-                fits = isinstance(value, torch.dtype)
-            elif argument.kind == _LIST:
-                fits = isinstance(value, (list, tuple)) and all(
-                    isinstance(item, (Integral, torch.SymInt)) for item in value
-                )
-            else:
-                fits = isinstance(value, (*kinds, torch.SymInt, torch.SymFloat, torch.SymBool))
-            if not fits:
-                raise TypeError(
-                    f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: "
-                    f"{self.schema}"
-                ) from None
-            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
-                raise TypeError(
-                    f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits"
-                ) from None
-        for name, value in outputs.items():
-            if not isinstance(value, torch.Tensor):
-                raise TypeError(
-                    f"{self.name}: `{name}` is of type {type(value).__name__}, expected a PyTorch tensor"
-                ) from None
-
     def _call_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = kwargs.pop("out", None)
         values = self.bind(args, kwargs)
@@ -315,13 +226,13 @@ class Op(CallableOp):
             value = values[i]
             if value is None or value is ...:
                 continue
-            if argument.kind == _TENSOR:
+            if argument.is_tensor:
                 if not _arrays.is_array(value):
                     raise TypeError(
                         f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}"
                     )
                 values[i] = _arrays.lower(value)
-            elif argument.kind == _DTYPE:
+            elif argument.is_dtype:
                 values[i] = _arrays.dtype_name(value)
         if out is None:
             results = self._run_arrays(values, None)
@@ -366,8 +277,22 @@ class Op(CallableOp):
             _precision.follow(self.arguments, values)
         for i, argument in enumerate(self.arguments):
             value = values[i]
-            if argument.kind == _TENSOR and value is not None and value is not ...:
+            if argument.is_tensor and value is not None and value is not ...:
                 values[i] = _arrays.describe(value)
-            elif argument.kind == _DTYPE and value is not None and value is not ...:
+            elif argument.is_dtype and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values
+
+
+class Configured:
+    """Restores the previous configuration at the end of a ``with`` statement; ``op.configure`` returns it."""
+
+    def __init__(self, op: Op, before: str | None) -> None:
+        self._op = op
+        self._before = before
+
+    def __enter__(self) -> Op:
+        return self._op
+
+    def __exit__(self, *_: object) -> None:
+        self._op._restrict(self._before)

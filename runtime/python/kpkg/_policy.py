@@ -8,19 +8,17 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from weakref import WeakSet
 
 from kpkg._messages import closest
-
-if TYPE_CHECKING:
-    from kpkg._library import CustomOpLibrary
+from kpkg._op import Library
 
 Policy = Literal["strict", "warn", "silent"]
 POLICIES: dict[str, int] = {"strict": 1, "warn": 2, "silent": 3}
 _REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 
-libraries: WeakSet[CustomOpLibrary] = WeakSet()
+libraries: WeakSet[Library] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
 op_policies: dict[str, str] = {}  # by full name
 # Ops that were used and that no package has: how often each reason made PyTorch's implementation run, and the policy of
@@ -110,7 +108,7 @@ def describe_fallback(op: str) -> str:
     return f"{getattr(own, '__name__', own)}, given to set_fallback" if own is not None else "PyTorch's implementation"
 
 
-def apply_op_policies(library: CustomOpLibrary, names: list[str]) -> None:
+def apply_op_policies(library: Library, names: list[str]) -> None:
     """Sets, in the library's runtime, the policies of the ops in `names` that the library has."""
     for name in names:
         if name in library._ops:

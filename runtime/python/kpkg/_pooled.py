@@ -73,14 +73,6 @@ class PooledLaunch:
             result = self._before(input, residual)
         return cast(Tensor, self.owner.get_submodule(self.chain.layer)(result))
 
-    def function(self) -> Callable[..., Tensor]:
-        """Returns the launch as a function, which graphs may call."""
-
-        def pooled(input: Tensor, residual: Tensor | None = None) -> Tensor:
-            return self(input, residual)
-
-        return pooled
-
 
 def is_global(layer: nn.Module | None) -> bool:
     """Returns whether the layer computes one mean for each image and channel."""

@@ -6,12 +6,11 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from kpkg._op import Argument
+from kpkg._signature import Argument
 
 _CUDA = 2  # of kpkg_device_type
 _MEANT = {"tf32": "high", "bf16": "medium"}

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-from types import TracebackType
 from typing import Any
 
-from kpkg import _native
+import kpkg._native as _native
 
 _taking = threading.Lock()
 
@@ -45,9 +44,7 @@ class Profile:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.records = json.loads(_native.profile_stop())
         finally:

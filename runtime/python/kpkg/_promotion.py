@@ -14,18 +14,19 @@ from functools import reduce
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kpkg._signature import Signature
+
 if TYPE_CHECKING:
     import torch
 
-    from kpkg._op import Op
-
 
 class Promoted(NamedTuple):
-    """An equivalent call that the op accepts, and the dtype of its result if it differs from the operands' dtype."""
+    """An equivalent call that the op accepts."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    result: torch.dtype | None
+    result: torch.dtype | None  # if it differs from the operands' dtype
+    casts: str  # "bfloat16, float32 -> float32"
 
     def run(self, call: Callable[..., Any]) -> Any:
         """Returns the results of `call`. The first of several results is cast to `result`. The others are
@@ -38,7 +39,7 @@ class Promoted(NamedTuple):
         return results.to(self.result)
 
 
-def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
+def promoted(op: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
     """Returns the call with operands of one dtype, by ``torch.result_type``.
 
     Returns None if they already have one dtype, or are not numbers and tensors.
@@ -76,11 +77,9 @@ def promoted(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted 
     kinds = ", ".join(str(v.dtype)[6:] if isinstance(v, torch.Tensor) else "number" for v in operands.values())
     if op.rules.promotion == "first":
         dtype = tensors[0].dtype
-    text = f"{kinds} -> {str(dtype)[6:]}"
-    op.promotions[text] = op.promotions.get(text, 0) + 1
     args = tuple(changed.get(name, value) for name, value in zip(names, args))
     kwargs = {name: changed.get(name, value) for name, value in kwargs.items()}
-    return Promoted(args, kwargs, dtype if compute != dtype else None)
+    return Promoted(args, kwargs, dtype if compute != dtype else None, f"{kinds} -> {str(dtype)[6:]}")
 
 
 def _result_type(operands: list[Any]) -> torch.dtype:

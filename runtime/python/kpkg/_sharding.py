@@ -132,7 +132,7 @@ def _rule(op: Op) -> Callable[[tuple[Any, ...]], list[Way]] | None:
         return partial(_of_product, op)
     if op.rules.dimensions in _ROWS:
         return partial(_of_rows, op)
-    forward = next((each for each in op._library if each.gradient == op.name), None)
+    forward = next((each for each in op._library._ops.values() if each.gradient == op.name), None)
     return partial(_of_row_gradients, forward, op) if forward and forward.rules.dimensions in _ROWS else None
 
 

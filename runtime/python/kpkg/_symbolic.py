@@ -19,16 +19,15 @@ import operator
 import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from kpkg import _arrays, _native, _views
+import kpkg._native as _native
+from kpkg import _arrays, _views
 from kpkg._errors import KernelError
+from kpkg._op import Op
 from kpkg._views import View
-
-if TYPE_CHECKING:
-    from kpkg._op import Op
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
 _FORKS = 6  # nested branches of which both ways are evaluated
@@ -288,17 +287,11 @@ _CONSTANTS: dict[str, Callable[[_Module, int], Any]] = {
     "const_string": lambda module, value: module.strings[value],
 }
 
-_OF_INTS_AND_FLOATS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "abs": abs,
-}
-
+_OF_INTS_AND_FLOATS = ("add", "sub", "mul", "mod", "pow", "abs")
+_OF_VIEWS = "broadcast_shapes is_contiguous transpose permute expand drop unsqueeze squeeze unfold fold reshape".split()
 _PURE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_{kind}": run for name, run in _OF_INTS_AND_FLOATS.items() for kind in ("int", "float")},
+    **{f"{name}_{kind}": getattr(operator, name) for name in _OF_INTS_AND_FLOATS for kind in ("int", "float")},
+    **{name: getattr(_views, name) for name in _OF_VIEWS},
     **dict.fromkeys(("move", "defer_int", "defer_float", "defer_bool"), lambda a: a),
     **dict.fromkeys(("eq_dtype", "eq_string"), operator.eq),
     **{name: getattr(math, name) for name in ("exp", "sin", "cos", "tanh", "erf")},
@@ -348,7 +341,6 @@ _PURE: dict[str, Callable[..., Any]] = {
     "list_concat": lambda a, b: [*a, *b],
     "list_slice": lambda values, start, stop: list(values)[int(start) : int(stop)],
     "list_eq": lambda a, b: len(a) == len(b) and all(bool(x == y) for x, y in zip(a, b)),
-    "broadcast_shapes": _views.broadcast_shapes,
     "dtype_of": lambda t: t.dtype,
     "rank": lambda t: len(t.shape),
     "dim": lambda t, i: t.shape[_views.wrap(i, len(t.shape))],
@@ -356,19 +348,9 @@ _PURE: dict[str, Callable[..., Any]] = {
     "shape": lambda t: list(t.shape),
     "strides": lambda t: list(t.strides),
     "numel": lambda t: math.prod(t.shape),
-    "is_contiguous": _views.is_contiguous,
     "is_none": lambda t: t is None,
     "empty": lambda shape, dtype: _views.empty(shape, dtype),
     "empty_like": lambda t: _views.empty(t.shape, t.dtype),
-    "transpose": _views.transpose,
-    "permute": _views.permute,
-    "expand": _views.expand,
-    "drop": _views.drop,
     "slice": _views.cut,
-    "unsqueeze": _views.unsqueeze,
-    "squeeze": _views.squeeze,
-    "unfold": _views.unfold,
-    "fold": _views.fold,
-    "reshape": _views.reshape,
     "contiguous": lambda t: t if _views.is_contiguous(t) else _views.empty(t.shape, t.dtype),
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from kpkg import _native
+import kpkg._native as _native
 from kpkg._messages import shown
 
 

@@ -106,13 +106,15 @@ def register(library: Iterable[Op]) -> None:
     """Makes every op of a library callable through PyTorch's dispatcher, once per op. Later calls do nothing.
 
     The library that is registered last has the public names, ``torch.ops.<namespace>.<name>``. Ops of a library that
-    lost them continue under its own names, ``torch.ops.<namespace>__<number>.<name>``.
+    lost them continue under its own names, ``torch.ops.<namespace>__<number>.<name>``. So does an op whose schema
+    differs from that of its public name, which PyTorch cannot change.
     """
     references = {op._native.reference for op in library}
     for op in library:
         if op._torch is not None or op.name in references:
             continue
         public, _, local = op.name.partition("::")
+        op._is_displaced |= _current_ops.get(op.name, op).schema != op.schema
         namespace = f"{public}__{op._library._order}" if op._is_displaced else public
         owner = _current_ops.get(f"{namespace}::{local}")
         _register_op(op, namespace)

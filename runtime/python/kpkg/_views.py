@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kpkg import _native
+import kpkg._native as _native
 
 MAX_RANK = 16
 

@@ -170,9 +170,10 @@ def pack(
 
 
 def linear(input: Tensor, weight: SparseWeight, bias: Tensor | None = None) -> Tensor:
-    """Computes input [..., k] times the transposed weight, plus bias [n]: [..., n].
+    """Computes input [..., k] times the transposed weight, plus bias [n]: [..., n], all of the weight's dtype.
 
-    Gradients are those of PyTorch's dense product.
+    Gradients are those of PyTorch's dense product. Raises ValueError for the weight of a convolution, and the errors of
+    a call of an op.
     """
     if len(weight.shape) != 2:
         raise ValueError(f"a weight of {weight.shape} is one of a convolution")
@@ -192,8 +193,9 @@ def conv2d(
 ) -> Tensor:
     """Computes the convolution of images [n, c, h, w], as torch.nn.functional.conv2d. padding must be numbers.
 
-    Results of sparse formats are channels-last. Images that are not channels-last are copied first. Gradients are those
-    of PyTorch's dense convolution.
+    Images, weight [m, c, ...] and bias [m] have one dtype. Results of sparse formats are channels-last. Images that are
+    not channels-last are copied first. Gradients are those of PyTorch's dense convolution. Raises ValueError for the
+    weight of a linear layer, and the errors of a call of an op.
     """
     if len(weight.shape) != 4:
         raise ValueError(f"a weight of {weight.shape} is none of a convolution")
@@ -222,11 +224,8 @@ def _matrix(weight: Tensor, unit: int) -> Tensor:
 
 def _block_size(weight: Tensor) -> int | None:
     sizes = [size for size in _BLOCKS if all(extent and extent % size == 0 for extent in weight.shape[:2])]
-    return (
-        min(sizes, key=lambda size: float(packing.nonzero_blocks(_matrix(weight, 1), size).float().mean()))
-        if sizes
-        else None
-    )
+    matrix = _matrix(weight, 1)
+    return min(sizes, key=lambda size: float(packing.nonzero_blocks(matrix, size).float().mean()), default=None)
 
 
 def _is_two_of_four(weight: Tensor) -> bool:
@@ -268,11 +267,8 @@ def _fastest(weight: Tensor, size: int | None, sample_input: Tensor, run: Callab
     with torch.no_grad():
         for name, candidate in candidates.items():
             if name != "dense":
-                mine, theirs = interleaved(
-                    functools.partial(run, sample_input, candidate),
-                    functools.partial(run, sample_input, candidates["dense"]),
-                )
-                times[name] = mine
+                mine, dense = (functools.partial(run, sample_input, each) for each in (candidate, candidates["dense"]))
+                times[name], theirs = interleaved(mine, dense)
                 times["dense"] = min(theirs, times.get("dense", theirs))
     best = candidates[min(times, key=lambda name: times[name])]
     return SparseWeight(best.shape, best.format, best.tensors, best.density, times)

@@ -16,6 +16,7 @@ from kpkg._default import ops as _ops
 from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest as _closest
 from kpkg._op import Op
+from kpkg.kernels import _names
 
 
 class OpOfLibrary:
@@ -46,21 +47,14 @@ class OpOfLibrary:
 
 @functools.cache
 def _class_of(name: str, op: str) -> type[OpOfLibrary]:
-    return type(
-        name,
-        (OpOfLibrary,),
-        {"name": op, "__doc__": f"The op {op}, of a library or of kpkg.ops.", "__module__": __name__},
-    )
-
-
-def _names() -> list[str]:
-    return sorted({name.rpartition("::")[2] for name in _ops})
+    about = {"name": op, "__doc__": f"The op {op}, of a library or of kpkg.ops.", "__module__": __name__}
+    return type(name, (OpOfLibrary,), about)
 
 
 def __getattr__(name: str) -> type[OpOfLibrary]:
     wanted = name.removesuffix("Op").lower()
     if name.endswith("Op") and not name.startswith("_"):
-        op = next((each for each in _names() if each.replace("_", "") == wanted), wanted)
+        op = next((each for each in sorted(_names()) if each.replace("_", "") == wanted), wanted)
         if _ops.has(op):
             return _class_of(name, op)
     raise AttributeError(f"module 'kpkg.kernels.ops' has no attribute {name!r}{_closest(wanted, _names())}")

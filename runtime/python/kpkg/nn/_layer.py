@@ -58,7 +58,10 @@ class Layer(nn.Module):
         self._kpkg_op = next((op for op in candidates if op.is_available), candidates[0])
         self._kpkg_wanted = True
         self._kpkg_when_compiled = True  # whether kpkg runs in compiled code, too
-        self._kpkg_cases: dict[tuple[str, torch.dtype], bool] = {}
+        self._kpkg_cases: dict[tuple[str, str, torch.dtype], bool] = {}
+
+    def _current_op(self) -> _default.DefaultOp:
+        return self._kpkg_op
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -113,7 +116,7 @@ class Layer(nn.Module):
         self._kpkg_wanted = bool(wanted)
 
     def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """Returns whether a package has a kernel for inputs of this device and dtype.
+        """Returns whether a package has a kernel for inputs of this device and dtype, in the layer's current mode.
 
         Args:
             device: The device of inputs.
@@ -122,9 +125,9 @@ class Layer(nn.Module):
         Raises:
             RuntimeError: PyTorch does not know the device.
         """
-        key = (str(torch.device(device)), dtype)
+        op = self._current_op()
+        key = (op.name, str(torch.device(device)), dtype)
         if key not in self._kpkg_cases:
-            op = self._kpkg_op
             self._kpkg_cases[key] = op.is_available and op.supports(*self._example(torch.device(device), dtype))
         return self._kpkg_cases[key]
 

@@ -75,20 +75,8 @@ class _BatchNorm(_ChannelNorm, op="batch_norm"):
     def _takes_statistics(self) -> bool:
         return self.training or self.running_mean is None
 
-    def supports(self, device: torch.device | str, dtype: torch.dtype) -> bool:
-        """Returns whether a package has a kernel for inputs of this device and dtype, in the layer's current mode.
-
-        Args:
-            device: The device of inputs.
-            dtype: The dtype of inputs.
-
-        Raises:
-            RuntimeError: PyTorch does not know the device.
-        """
-        if not self._takes_statistics():
-            return super().supports(device, dtype)
-        op = _default.ops["kpkg::batch_norm_training"]
-        return op.is_available and op.supports(*self._example(torch.device(device), dtype))
+    def _current_op(self) -> _default.DefaultOp:
+        return _default.ops["kpkg::batch_norm_training"] if self._takes_statistics() else super()._current_op()
 
     def _run(self, input: Tensor, *more: Any) -> Any:
         self._check_input_dim(input)
