@@ -18,7 +18,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("KPKG_BUILD_DIR", "build")).resolve()
 COMMAND = BUILD / "bin" / "kpkg"
-sys.path[:0] = [str(BUILD / "python"), str(ROOT / "kernels_src"), str(ROOT / "test" / "python")]
+sys.path[:0] = [
+    str(BUILD / "python"),
+    str(ROOT / "kernels_src"),
+    str(ROOT / "test" / "python"),
+    str(ROOT / "test" / "format"),
+]
 
 FAMILIES = sorted(path.parent.name for path in (ROOT / "kernels_src").glob("*/spec.py"))
 

@@ -1,6 +1,7 @@
 """Generates the tables of docs/package-format.md from the manifest's schema, runtime/manifest/Manifest.def.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a record's name or an enum.
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a record's name, an enum, or a table of
+plan_tables.py.
 Called with `--check` it writes nothing, and says whether the page differs from its source.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,6 +13,9 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import plan_tables
+from plan_tables import spelled
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "runtime/manifest/Manifest.def"
@@ -95,11 +99,6 @@ def number(text: str) -> int:
     return int(base) << int(shift[0]) if shift else int(base)
 
 
-def spelled(value: int) -> str:
-    """Returns 4096 as "4096", and 1 << 20 as "2^20"."""
-    return f"2^{value.bit_length() - 1}" if value > 1 << 12 and value & (value - 1) == 0 else str(value)
-
-
 def limits_of(limit: str) -> dict[str, list[int]]:
     """Returns the calls of a limit with their numbers: `count(3).each(0, 255)` has "count" and "each"."""
     return {
@@ -151,7 +150,9 @@ def key(field: Field) -> str:
 
 
 def table(schema: Schema, name: str) -> str:
-    """Returns the table of a record or of an enum's words."""
+    """Returns the table of a record, of an enum's words, or of plans."""
+    if name in plan_tables.TABLES:
+        return plan_tables.TABLES[name](ROOT)
     if name in schema.words:
         words = schema.words[name]
         # Words with operands stand in lists; where some word is no word but a number, only these do.
@@ -178,8 +179,9 @@ def format_page_differs() -> list[str]:
     """Lists complaints: tables that differ from the schema, and records without a table."""
     text = (ROOT / PAGE).read_text()
     tables = {found[1] for found in TABLE.finditer(text)}
-    missing = [f"{PAGE}: has no table of `{name}`" for name in read_schema().records if name not in tables]
-    return missing + ([] if page() == text else [f"{PAGE}: differs from {SCHEMA}; run `tools/dev pages`"])
+    wanted = [*read_schema().records, *plan_tables.TABLES]
+    missing = [f"{PAGE}: has no table of `{name}`" for name in wanted if name not in tables]
+    return missing + ([] if page() == text else [f"{PAGE}: differs from its sources; run `tools/dev pages`"])
 
 
 def main() -> int:
