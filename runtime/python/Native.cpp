@@ -3,6 +3,7 @@
 #include "runtime/python/Call.h"
 #include "runtime/python/Precision.h"
 #include "runtime/python/Unrecorded.h"
+#include "runtime/python/XlaHandler.h"
 
 #include <kpkg/dtype.hpp>
 #include <nanobind/stl/optional.h>
@@ -245,6 +246,7 @@ NB_MODULE(_native, module) {
   });
   definePrecision(module);
   defineUnrecorded(module);
+  defineXlaHandlers(module);
   module.def("set_log", setLog, nb::arg("receiver"));
   module.def("last_error", lastError);
 }

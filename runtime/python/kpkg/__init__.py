@@ -30,6 +30,7 @@ from kpkg._profile import Profile, profile_kernel
 from kpkg._threads import set_cpu_threads
 
 if TYPE_CHECKING:
+    from kpkg import jax as jax
     from kpkg import kernels as kernels
     from kpkg import nn as nn
     from kpkg import sparse as sparse
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from kpkg._measure import benchmark_op as benchmark_op
     from kpkg._sharding import register_sharding as register_sharding
 
-_MODULES = ("kernels", "nn", "sparse")
+_MODULES = ("jax", "kernels", "nn", "sparse")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
 

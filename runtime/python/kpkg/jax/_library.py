@@ -1,0 +1,117 @@
+"""Opens packages for JAX.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+
+import jax
+
+from kpkg import _default, _native
+from kpkg._errors import KernelError
+from kpkg._library import CustomOpLibrary
+from kpkg._messages import among
+from kpkg.jax._function import TARGET, Function
+
+_OLDEST_JAX = (0, 5)
+
+
+class Library:
+    """An open package whose ops are functions of JAX: ``library.softmax``. ``list(library)`` returns all of them."""
+
+    def __init__(self, library: CustomOpLibrary, digest: str) -> None:
+        self._functions: dict[str, Function] = {}
+        for op in library:
+            name = f"{digest}:{op.name}"
+            _native.xla_name_op(name, op._native)
+            self._functions[op.name] = Function(op, name)
+        for function in self._functions.values():
+            if function.op.gradient:
+                gradient = self._functions[function.op.gradient]
+                function.gradient, gradient.differentiates = gradient, function
+        self.path: str = library.path
+
+    def __getattr__(self, name: str) -> Function:
+        functions: dict[str, Function] = self.__dict__.get("_functions", {})
+        found = [each for each in functions.values() if each.__name__ == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise AttributeError(f"{name} is in several namespaces: use library[{found[0].op.name!r}]")
+        raise AttributeError(f"{self.__dict__.get('path')} has no op {name!r}{among(name, functions)}")
+
+    def __getitem__(self, name: str) -> Function:
+        """Returns the function of the full name, "kpkg::softmax". Raises KeyError."""
+        if name not in self._functions:
+            raise KeyError(f"{self.path} has no op {name!r}{among(name, self._functions)}")
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self._functions.values())
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(each.__name__ for each in self)})
+
+    def __repr__(self) -> str:
+        return f"<kpkg library of JAX {self.path}: {', '.join(self._functions)}>"
+
+
+# By the digest of the manifest. Compiled programs may call these ops as long as the process lives.
+_libraries: dict[str, Library] = {}
+_lock = threading.Lock()
+
+
+def load(
+    path: str | os.PathLike[str], policy: str | None = None, lock: str | os.PathLike[str] | None = None
+) -> Library:
+    """Opens the package at `path` for JAX. A package that is open already is the same library.
+
+    `policy` and `lock`, and the errors, are those of ``kpkg.load``. Raises ImportError for a JAX older than 0.5.
+    """
+    _register_handlers()
+    opened = CustomOpLibrary(path, policy, lock)
+    digest = hashlib.sha256(opened._native.manifest.encode()).hexdigest()[:32]
+    with _lock:
+        if digest not in _libraries:
+            _libraries[digest] = Library(opened, digest)
+        return _libraries[digest]
+
+
+@functools.cache
+def _register_handlers() -> None:
+    if jax.__version_info__[:2] < _OLDEST_JAX:
+        raise ImportError(f"kpkg needs JAX >= {'.'.join(map(str, _OLDEST_JAX))}, this is {jax.__version__}")
+    for platform, handler in _native.xla_handlers().items():
+        jax.ffi.register_ffi_target(TARGET, handler, platform=platform)
+
+
+class Ops:
+    """Functions by name from the packages of ``kpkg.ops``: those of KPKG_PATH, and those that kpkg has itself.
+
+    Packages are opened at the first use of an op. A file that cannot be opened does not affect the others.
+    """
+
+    def __getattr__(self, name: str) -> Function:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        function = self.__dict__[name] = self[_default.ops._full_name(name)]
+        return function
+
+    def __getitem__(self, name: str) -> Function:
+        """Returns the function of the full name, "kpkg::softmax". Raises KernelError if no package has the op."""
+        for library in _default._packages.libraries():
+            if name in library._ops:
+                return load(library.path)[name]
+        raise KernelError(_default._packages.find(name)[1])
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_default._packages.names()})
