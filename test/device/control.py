@@ -111,6 +111,11 @@ def cases(device: str) -> Iterator[Case]:
         a, experts, b = normal(192, 100, dtype=dtype), indices(4, 3), normal(4, 100, 130, dtype=dtype)
         product = a.double().reshape(3, 64, 100) @ b.double()[experts.long()]
         yield "gathered_products", (a, experts, b), product.float()
+    for rows, columns in ((100, 136), (640, 1032)):
+        a, b = normal(rows, 192, dtype=torch.bfloat16), normal(192, columns, dtype=torch.bfloat16)
+        for cluster in (1, 2):
+            for dynamic in (False, True):
+                yield "products", (a, b, cluster, dynamic), (a.double() @ b.double()).float()
     for rows, lanes in ((8, 2), (9, 2), (16, 4), (13, 4)):
         x = normal(rows, 300)
         yield "interleaved_sums", (x, lanes), interleaved_sums(x, lanes)
