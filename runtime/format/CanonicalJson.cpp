@@ -62,7 +62,10 @@ public:
     return true;
   }
   bool parse_error(size_t, const std::string &, const json::exception &error) override {
-    return refuse(std::string("is not JSON: ") + error.what());
+    // The parser quotes what it read, which need not be UTF-8; messages are.
+    std::string why = error.what();
+    std::replace_if(why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
+    return refuse("is not JSON: " + why);
   }
 
 private:

@@ -97,6 +97,8 @@ Status Reader::readHeader() {
   return {};
 }
 
+static std::string versionText(uint16_t minor) { return std::to_string(majorVersion) + "." + std::to_string(minor); }
+
 static bool isPlainName(const std::string &name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
 }
@@ -134,8 +136,9 @@ Status Reader::readSectionTable() {
       return refuse(where + " has " + std::to_string(section.size) + " bytes, the limit of its kind '" + section.kind +
                     "' is " + std::to_string(known->maxBytes));
     if (!known && section.required)
-      return refuse(where + " is required and of kind '" + section.kind +
-                    "', which this runtime does not know; update kpkg");
+      return refuse(where + " is required and of kind '" + section.kind + "', which this runtime of " +
+                    versionText(minorVersion) + " does not know; the file is of " + versionText(minorOfFile) +
+                    ": update kpkg or rebuild the package");
     if (section.compression == Compression::None && section.stored != section.size)
       return refuse(where + " is not compressed but `stored` differs from `size`");
     if (section.compression == Compression::Zstd && section.size > maxExpanded(section.stored))

@@ -131,7 +131,11 @@ class Container:
         if size > KINDS.get(kind, 2**31):
             raise Refused(f"{where} has {size} bytes, the limit of its kind '{kind}' is {KINDS[kind]}")
         if kind not in KINDS and section["required"]:
-            raise Refused(f"{where} is required and of kind '{kind}', which this runtime does not know")
+            own, minor = f"{MAJOR}.{MINOR}", self.manifest["format"]["minor"]
+            raise Refused(
+                f"{where} is required and of kind '{kind}', which this runtime of {own} does not know; "
+                f"the file is of {MAJOR}.{minor}"
+            )
         if section["compression"] == "none" and stored != size:
             raise Refused(f"{where} is not compressed but `stored` differs from `size`")
         if section["compression"] == "zstd" and size > (1 << 20) + 256 * stored:

@@ -215,8 +215,6 @@ LISTS: dict[str, Callable[..., Any]] = {
 
 def float_text(value: float) -> str:
     """Spells a Float in a message."""
-    if math.isnan(value):
-        return "-nan" if math.copysign(1, value) < 0 else "nan"
     return repr(value).removesuffix(".0")
 
 

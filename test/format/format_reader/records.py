@@ -80,7 +80,7 @@ def check_scalar_or_list(value: Any, place: str) -> None:
         return
     if isinstance(value, str):
         check_value("text of at most 65536 bytes", value, place)
-    elif isinstance(value, list):
+    elif isinstance(value, list | dict):
         check_value("list of at most 4096: integer", value, place)
     else:
         check_integer(value, INT64[0], INT64[-1], place)

@@ -93,14 +93,11 @@ def check_terms(terms: list[Record], key: str, kernel: Record, where: str) -> No
 def check_count(steps: list[Any], kernel: Record, where: str) -> None:
     """Checks that a formula leaves one number and names what the kernel has."""
     height = 0
-    for step in steps:
-        if isinstance(step, str):
-            height -= 1
-            if height < 1:
-                raise Refused(f"{where} has a count that takes more numbers than there are")
-            continue
-        height += 1
-        if isinstance(step, int):
+    for number, step in enumerate(steps, 1):
+        height += -1 if isinstance(step, str) else 1
+        if not 1 <= height <= 32:
+            raise Refused(f"{where} has a count whose step {number} finds too few or too many numbers")
+        if not isinstance(step, list):
             continue
         scalars = [not is_view(kernel, k) for k in range(len(get("kernel", kernel, "args")))]
         good = {
@@ -109,7 +106,7 @@ def check_count(steps: list[Any], kernel: Record, where: str) -> None:
             "grid": lambda s: s[1] < 3,
         }[step[0]](step)
         if not good:
-            raise Refused(f"{where} has a count of something that the kernel does not have: {step}")
+            raise Refused(f"{where} has a count whose step {number} is no number of a launch")
     if height != 1:
         raise Refused(f"{where} has a count that leaves {height} numbers")
 

@@ -82,10 +82,11 @@ addMalformedSections(const std::function<void(std::string, std::string, std::fun
   section("digest-case", "`sha256` is not 64", [](json &entry) { entry["sha256"] = std::string(64, 'A'); });
   section("compression-unknown", "sections[1].compression is \"lzma\", expected one of none, zstd",
           [](json &entry) { entry["compression"] = "lzma"; });
-  section("required-unknown-kind", "of kind 'fpga', which this runtime does not know", [](json &entry) {
-    entry["kind"] = "fpga";
-    entry["required"] = true;
-  });
+  section("required-unknown-kind",
+          "of kind 'fpga', which this runtime of 1.2 does not know; the file is of 1.2: update", [](json &entry) {
+            entry["kind"] = "fpga";
+            entry["required"] = true;
+          });
   section("overlap", "starts at offset 0, expected 64", [](json &entry) { entry["offset"] = 0; });
   section("hole", "starts at offset 128, expected 64", [](json &entry) { entry["offset"] = 128; });
 }
