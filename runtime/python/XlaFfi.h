@@ -1,5 +1,4 @@
-// Declares the part of XLA's C ABI for custom calls (XLA FFI, version 0.1) that the handlers of JAX use, so that
-// building them needs no XLA.
+// Declares the used part of XLA's C ABI for custom calls (XLA FFI, version 0.1). Building handlers then needs no XLA.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // XLA keeps these layouts (xla/ffi/api/c_api.h): structs only grow at their end. It refuses handlers of a version newer

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from kpkg._errors import KernelError
+
 if TYPE_CHECKING:
     from kpkg.jax._function import Function, Values
 
@@ -55,7 +57,7 @@ def _together(
     elif not is_batched[0] or any(is_batched[1:]):
         return None
     elif kind == "linear":
-        if max(ranks[1:], default=0) > 2 or max(ranks[2:], default=0) > 1:  # a residual has rows of its own
+        if max(ranks[2:], default=0) > 1:  # a residual, which has rows of its own
             return None
     elif kind not in _ROWS:
         return None
@@ -64,7 +66,10 @@ def _together(
         if ranks[0] < 1:
             return None
         values = (*values[:position], values[position] + (values[position] >= 0), *values[position + 1 :])
-    results: tuple[Any, ...] = function.traced(values)(*tensors)
+    try:
+        results: tuple[Any, ...] = function.traced(values)(*tensors)
+    except KernelError:  # the op refuses tensors of that rank, or the single calls are wrong: they tell
+        return None
     return results
 
 
