@@ -6,20 +6,18 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from kpkg._errors import KernelError
-
-if TYPE_CHECKING:
-    from kpkg.jax._function import Function, Values
+from kpkg.jax._transformed import Transformed, Values
 
 _ROWS = ("last", "along", "trailing")
 
 
-def batched(function: Function, values: Values, run: Callable[..., Any]) -> Callable[..., Any]:
+def batched(function: Transformed, values: Values, run: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `run`, a call of `function` with these values, with its rule for vmap."""
     made = jax.custom_batching.custom_vmap(run)
 
@@ -34,7 +32,7 @@ def batched(function: Function, values: Values, run: Callable[..., Any]) -> Call
 
 
 def _together(
-    function: Function, values: Values, size: int, is_batched: list[bool], tensors: tuple[Any, ...]
+    function: Transformed, values: Values, size: int, is_batched: list[bool], tensors: tuple[Any, ...]
 ) -> tuple[Any, ...] | None:
     """Returns the results of one call, or None if what the package declares does not allow it.
 
@@ -73,7 +71,7 @@ def _together(
     return results
 
 
-def _of_gradient(forward: Function) -> tuple[str, str] | None:
+def _of_gradient(forward: Transformed) -> tuple[str, str] | None:
     """Returns how the gradient op of `forward` goes over dimensions, or None if that is not known.
 
     Rows of tensors of one shape are independent. A parameter's gradient is a sum over all rows.
@@ -85,7 +83,9 @@ def _of_gradient(forward: Function) -> tuple[str, str] | None:
     return None
 
 
-def _in_turn(function: Function, values: Values, is_batched: list[bool], tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+def _in_turn(
+    function: Transformed, values: Values, is_batched: list[bool], tensors: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """Returns the stacked results of one call per entry of the dimension."""
     call = function.traced(values)
 
@@ -93,5 +93,4 @@ def _in_turn(function: Function, values: Values, is_batched: list[bool], tensors
         rest = iter(entries)
         return call(*(next(rest) if is_there else tensor for tensor, is_there in zip(tensors, is_batched)))
 
-    results: tuple[Any, ...] = jax.lax.map(one, [t for t, is_there in zip(tensors, is_batched) if is_there])
-    return results
+    return jax.lax.map(one, [t for t, is_there in zip(tensors, is_batched) if is_there])

@@ -13,17 +13,21 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-from kpkg import _arrays
+import kpkg.jax._axes as _axes
+import kpkg.jax._batching as _batching
+import kpkg.jax._gradients as _gradients
+import kpkg.jax._integers as _integers
+from kpkg._arrays import dtype_name
 from kpkg._errors import KernelError
 from kpkg._messages import shown
-from kpkg._op import Argument, Op
-from kpkg.jax import _axes, _batching, _gradients, _integers
+from kpkg._op import Op
+from kpkg._signature import Argument
+from kpkg.jax._transformed import Values
 
 #: The name of kpkg's custom call in XLA's programs.
 TARGET = "kpkg_call"
 
-#: Values of a call: one per argument of the schema, with TENSOR for an array.
-Values = tuple[Any, ...]
+#: The mark of an array among the values of a call.
 TENSOR: Final = object()
 
 _TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
@@ -165,7 +169,7 @@ def _static(kind: int, value: Any) -> Any:
 
 
 def _attribute(argument: Argument, value: Any) -> Any:
-    return _ATTRIBUTES.get(argument.kind, _arrays.dtype_name)(value)
+    return _ATTRIBUTES.get(argument.kind, dtype_name)(value)
 
 
 def _described(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:

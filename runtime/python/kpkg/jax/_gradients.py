@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from kpkg._errors import KernelError
-
-if TYPE_CHECKING:
-    from kpkg.jax._function import Function, Values
+from kpkg.jax._transformed import Transformed, Values
 
 
 def _flags_array(flags: tuple[bool, ...]) -> Any:
@@ -32,7 +30,7 @@ def _flags(array: Any) -> tuple[bool, ...]:
     return tuple(map(bool, array.shape[1:]))
 
 
-def differentiable(function: Function, values: Values, run: Callable[..., Any]) -> Callable[..., Any]:
+def differentiable(function: Transformed, values: Values, run: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `run`, a call of `function` with these values, with its rule for reverse-mode derivatives."""
     made = jax.custom_vjp(run)
 
@@ -57,7 +55,7 @@ def differentiable(function: Function, values: Values, run: Callable[..., Any]) 
     return made
 
 
-def _saved(function: Function, values: Values, tensors: tuple[Any, ...], results: tuple[Any, ...]) -> list[Any]:
+def _saved(function: Transformed, values: Values, tensors: tuple[Any, ...], results: tuple[Any, ...]) -> list[Any]:
     """Returns the arrays that the gradient op reads, in the order of its arguments."""
     arguments = _in_places(function, values, tensors)
     of = {"argument": arguments, "result": results}
@@ -65,13 +63,13 @@ def _saved(function: Function, values: Values, tensors: tuple[Any, ...], results
     return [value for value in read if isinstance(value, jax.Array)]
 
 
-def _in_places(function: Function, values: Values, tensors: tuple[Any, ...]) -> list[Any]:
+def _in_places(function: Transformed, values: Values, tensors: tuple[Any, ...]) -> list[Any]:
     rest = iter(tensors)
     return [next(rest) if a.is_tensor and v is not None else v for a, v in zip(function.op.arguments, values)]
 
 
 def _gradients(
-    function: Function, values: Values, needed: tuple[bool, ...], saved: Iterator[Any], gradients: tuple[Any, ...]
+    function: Transformed, values: Values, needed: tuple[bool, ...], saved: Iterator[Any], gradients: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     assert function.gradient is not None, "the caller has checked it"
     arguments = function.op.arguments
