@@ -225,6 +225,7 @@ def spelling(corpus: Corpus) -> None:
     text("json-deep", "is nested deeper than 32", '"x":' + "[" * 32 + "]" * 32)
     text("good-json-deep", "", '"x":' + "[" * 31 + "]" * 31)
     text("good-json-numbers", "", '"x":[1e+15,999999999999999.9,0.0001,1e-05,-0.0,18446744073709551615,5e-324]')
+    text("good-json-digits", "", '"x":[7.1135782437256335e-249,-1.0395142415632117e+15]')
     corpus.add("json-list", container.assemble(b"[]"), "its manifest is no JSON object", "Manifest")
 
 
