@@ -1,4 +1,4 @@
-// Finds the rows of docs/language.md that name a built-in function, method or type.
+// Finds signatures of built-in names, and rows of docs/language.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/lsp/BuiltinPage.h"
 #include "compiler/check/TypeNames.h"
@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-extern const std::string_view kpkgLanguagePage;
+extern const std::string_view kpkgLanguagePage, kpkgSignatures;
 
 namespace kpkg::lsp {
 
@@ -68,9 +68,74 @@ std::map<std::string, std::string> readPage() {
   return rows;
 }
 
+std::string_view trimmed(std::string_view text) {
+  size_t begin = text.find_first_not_of(' ');
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+/// A row of signatures.txt: `base | signature | meaning |`.
+struct Signature {
+  std::string_view base, text, meaning;
+};
+
+/// Maps the names of functions, and those of methods with a dot, to their rows.
+std::multimap<std::string, Signature> readSignatures() {
+  std::multimap<std::string, Signature> rows;
+  std::string_view page = kpkgSignatures;
+  for (size_t begin = 0; begin < page.size();) {
+    size_t end = std::min(page.find('\n', begin), page.size());
+    std::string_view line = page.substr(begin, end - begin);
+    begin = end + 1;
+    size_t first = line.find('|'), last = line.rfind('|');
+    size_t second = line.find('|', first + 1);
+    bool isRow = !line.starts_with('#') && !line.starts_with('+') && !line.starts_with('@');
+    if (!isRow || second == std::string_view::npos || second == last)
+      continue;
+    Signature row{trimmed(line.substr(0, first)), trimmed(line.substr(first + 1, second - first - 1)),
+                  trimmed(line.substr(second + 1, last - second - 1))};
+    std::string name(row.text.substr(0, row.text.find_first_of("[(")));
+    rows.emplace((row.base.empty() ? "" : ".") + name, row);
+  }
+  return rows;
+}
+
+const std::multimap<std::string, Signature> &signatures() {
+  static const std::multimap<std::string, Signature> rows = readSignatures();
+  return rows;
+}
+
 } // namespace
 
+std::vector<std::string> builtinArguments(const std::string &name) {
+  std::vector<std::string> names;
+  auto [first, last] = signatures().equal_range(name);
+  for (auto row = first; row != last; ++row) {
+    std::string_view text = row->second.text;
+    size_t open = text.find('(');
+    if (open == std::string_view::npos)
+      continue;
+    for (size_t begin = open + 1; begin < text.size();) {
+      size_t end = std::min(text.find_first_of(",)", begin), text.size());
+      std::string_view argument = trimmed(text.substr(begin, end - begin));
+      argument = argument.substr(0, argument.find('='));
+      begin = end + 1;
+      if (!argument.empty() && argument != "*" && !argument.ends_with("..."))
+        names.emplace_back(argument);
+    }
+  }
+  return names;
+}
+
 std::string builtinDocumentation(const std::string &name) {
+  std::string lines;
+  auto [first, last] = signatures().equal_range(name);
+  for (auto row = first; row != last; ++row) {
+    const Signature &one = row->second;
+    lines += (lines.empty() ? "" : "\n") + std::string(one.base.empty() ? "" : "* " + std::string(one.base) + ": ");
+    lines += "`" + std::string(one.base.empty() ? "" : ".") + std::string(one.text) + "`: " + std::string(one.meaning);
+  }
+  if (!lines.empty())
+    return lines;
   static const std::map<std::string, std::string> rows = readPage();
   auto found = rows.find(name);
   if (found == rows.end() && name.starts_with("."))

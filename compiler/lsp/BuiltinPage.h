@@ -1,4 +1,4 @@
-// Declares the documentation of built-in names: the rows of the tables in docs/language.md, which is compiled in.
+// Declares the documentation of built-in names: compiler/check/signatures.txt and docs/language.md, compiled in.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include <string>
@@ -7,9 +7,12 @@
 
 namespace kpkg::lsp {
 
-/// Returns what docs/language.md says about a built-in name, as Markdown; empty if it has no row. Names of members have
-/// a dot: ".T".
+/// Returns the signatures and meanings of a built-in name, else its row in docs/language.md, as Markdown. Empty if
+/// there is neither. Names of members have a dot: ".T".
 std::string builtinDocumentation(const std::string &name);
+
+/// Returns the names of a built-in function's arguments that callers may write.
+std::vector<std::string> builtinArguments(const std::string &name);
 
 /// The names that need no import: functions, types, constants and words with a meaning in some places.
 const std::vector<std::string> &builtinFunctions();

@@ -210,6 +210,11 @@ private:
     auto symbol = file.names->ofModule.find(callee);
     auto target = symbol == file.names->ofModule.end() ? std::nullopt : workspace.targetOf(file, symbol->second);
     const File *of = target ? workspace.file(target->path) : nullptr;
+    if (!of && bracket.kind == '(') {
+      std::string name = (begin > 0 && text[begin - 1] == '.' ? "." : "") + callee;
+      for (const std::string &argument : builtinArguments(name))
+        add(argument + "=", CompletionItemKind::Property, 'a', "", builtinDocumentation(name));
+    }
     if (!of)
       return;
     const Symbol &function = of->names->symbols[target->symbol];

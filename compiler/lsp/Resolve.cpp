@@ -376,6 +376,7 @@ private:
     case ExprKind::StringLiteral:
     case ExprKind::BoolLiteral:
     case ExprKind::NoneLiteral:
+    case ExprKind::EllipsisExpr:
     case ExprKind::ErrorExpr:
       return;
     }

@@ -169,9 +169,9 @@ def test_hover_shows_signatures_docstrings_and_values(client, folder):
 
 def test_hover_shows_what_built_in_names_do(client, folder):
     path = folder / "scale.k"
-    assert "write it" in client.hover(path, ".sto|re(")
+    assert "`.store(value)`: writes a tile" in client.hover(path, ".sto|re(")
     assert "element type" not in client.hover(path, "x.sha|pe[0]")
-    assert "reduce or scan along an axis" in client.hover(path, "wide.s|um(")
+    assert "`.sum(axis)`: the sum" in client.hover(path, "wide.s|um(")
     assert "warps of a thread block" in client.hover(path, "@schedule(war|ps=4)")
     assert "rounded up" in client.hover(path, "ceil|div(")
 
@@ -276,6 +276,7 @@ def test_completion(client, folder):
     assert completed("    launch scale_rows[", "var y = empty_like(x)\n")[:2] == ["FACTOR=", "T="]
     assert {"x=", "y=", "grid="} <= set(completed("    launch scale_rows(", "var y = empty_like(x)\n"))
     assert {"warps=", "stages=", "cluster="} <= set(completed("@schedule(", "from blocks import WIDTH, doubled\n"))
+    assert "axis=" in completed("    var sums = wide.sum(", total)
     assert {"kernel", "tune", "register.op"} <= set(completed("@", "from blocks import WIDTH, doubled\n"))
     assert "op" in completed("@register.", "from blocks import WIDTH, doubled\n")
     assert completed("    # wide.", total) == []
