@@ -157,10 +157,10 @@ TEST(SharedAccess, PartsOfTiles) {
       llvm::consumeError(access.takeError());
     return bool(access);
   };
-  Layout rows = parse("reg 1:1 lane 1:2-16 0:1-4 rep 1x1"), columns = parse("lane 0:1-4 rep 1x6");
+  Layout rows = parse("reg 1:1 lane 1:2-16 0:1 warp 0:2-4 rep 1x1"), columns = parse("lane 0:1-4 rep 1x6");
   EXPECT_TRUE(plan(rows, memory("4B rep 8x32 stride 256,8")));
-  EXPECT_TRUE(plan(columns, memory("4B rep 8x6 stride 256,4")));
-  EXPECT_TRUE(plan(columns, memory("4B rep 8x6 stride 256,-8")));
+  EXPECT_FALSE(plan(columns, memory("4B rep 8x6 stride 256,4")));
+  EXPECT_FALSE(plan(columns, memory("4B rep 8x6 stride 256,-8")));
   EXPECT_FALSE(plan(rows, memory("4B rep 8x32 stride 256,-4")));
 }
 
