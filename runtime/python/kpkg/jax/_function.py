@@ -16,7 +16,8 @@ import numpy as np
 from kpkg import _arrays
 from kpkg._errors import KernelError
 from kpkg._messages import shown
-from kpkg._op import Argument, Op
+from kpkg._op import Op
+from kpkg._signature import Argument
 from kpkg.jax import _axes, _batching, _gradients, _integers
 
 #: The name of kpkg's custom call in XLA's programs.

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import jax
 
-from kpkg import _default, _native
+import kpkg._native as _native
+from kpkg import _default
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary
 from kpkg._messages import among
