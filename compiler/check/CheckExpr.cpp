@@ -209,9 +209,7 @@ Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
     diags.report(diag::ComptimeError, expr.range, item.error);
     return error(expr.range);
   }
-  DiagnosticBuilder report = diags.report(diag::NotIndexable, expr.range, describe(base));
-  if (isOneElement(base))
-    report.note(diag::ScalarReads, expr.range);
+  diags.report(diag::NotIndexable, expr.range, describe(base));
   return error(expr.range);
 }
 

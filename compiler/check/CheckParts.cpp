@@ -120,10 +120,9 @@ Operand Elaborator::indexTile(const Operand &tile, const ast::IndexExpr &expr) {
   for (const Selection &dim : *dims)
     if (!dim.isDropped)
       kept.push_back(dim.size);
-  if (kept.empty())
-    return notSupported(expr.range, "a number for every dimension of a tile",
-                        "write a slice for one of them, as in `t[0, 1:2]`, for a tile of one element");
   Node *part = extract(tile.node, *dims, expr.range);
+  if (kept.empty())
+    return result(Kind::ScalarOf, types.scalar(part->type->element), expr.range, {part});
   if (kept != part->type->shape)
     part = emit(Kind::Reshape, types.tile(part->type->element, std::move(kept)), expr.range, {part});
   return runTime(part);

@@ -6,6 +6,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace nb = nanobind;
@@ -65,40 +67,36 @@ const NamedOp &findOp(std::string_view name) {
   return *found->second;
 }
 
+/// What tells dtypes apart. Exponent bits are 0 for integers.
+struct Format {
+  enum Kind { Bool, Signed, Unsigned, Float };
+  Kind kind;
+  int bits, exponentBits;
+  bool operator==(const Format &) const = default;
+};
+
+constexpr std::pair<xla::DataType, Format> formatsOfXla[] = {
+    {xla::DataType::Pred, {Format::Bool, 8, 0}},      {xla::DataType::S8, {Format::Signed, 8, 0}},
+    {xla::DataType::S16, {Format::Signed, 16, 0}},    {xla::DataType::S32, {Format::Signed, 32, 0}},
+    {xla::DataType::S64, {Format::Signed, 64, 0}},    {xla::DataType::U8, {Format::Unsigned, 8, 0}},
+    {xla::DataType::U16, {Format::Unsigned, 16, 0}},  {xla::DataType::U32, {Format::Unsigned, 32, 0}},
+    {xla::DataType::U64, {Format::Unsigned, 64, 0}},  {xla::DataType::F16, {Format::Float, 16, 5}},
+    {xla::DataType::F32, {Format::Float, 32, 8}},     {xla::DataType::F64, {Format::Float, 64, 11}},
+    {xla::DataType::BF16, {Format::Float, 16, 8}},    {xla::DataType::F8E5M2, {Format::Float, 8, 5}},
+    {xla::DataType::F8E4M3FN, {Format::Float, 8, 4}},
+};
+
+/// Returns kpkg's dtype of the same format. Types that kpkg lacks have none: the op refuses them by the argument's
+/// name.
 int32_t dtypeOf(xla::DataType type) {
-  switch (type) {
-  case xla::DataType::Pred:
-    return KPKG_BOOL;
-  case xla::DataType::S8:
-    return KPKG_INT8;
-  case xla::DataType::S16:
-    return KPKG_INT16;
-  case xla::DataType::S32:
-    return KPKG_INT32;
-  case xla::DataType::S64:
-    return KPKG_INT64;
-  case xla::DataType::U8:
-    return KPKG_UINT8;
-  case xla::DataType::U16:
-    return KPKG_UINT16;
-  case xla::DataType::U32:
-    return KPKG_UINT32;
-  case xla::DataType::U64:
-    return KPKG_UINT64;
-  case xla::DataType::F16:
-    return KPKG_FLOAT16;
-  case xla::DataType::F32:
-    return KPKG_FLOAT32;
-  case xla::DataType::F64:
-    return KPKG_FLOAT64;
-  case xla::DataType::BF16:
-    return KPKG_BFLOAT16;
-  case xla::DataType::F8E5M2:
-    return KPKG_FLOAT8_E5M2;
-  case xla::DataType::F8E4M3FN:
-    return KPKG_FLOAT8_E4M3FN;
-  }
-  return KPKG_NO_DTYPE; // a type of XLA that kpkg lacks: the op refuses it by the argument's name
+  auto *found = std::ranges::find(formatsOfXla, type, &std::pair<xla::DataType, Format>::first);
+  if (found == std::end(formatsOfXla))
+    return KPKG_NO_DTYPE;
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, ...)                                          \
+  if (found->second == Format{Format::kind, bits, exponent})                                                           \
+    return KPKG_##constant;
+#include "kpkg/dtypes.def"
+  return KPKG_NO_DTYPE;
 }
 
 /// Attributes of a call by name.

@@ -35,11 +35,12 @@ Machine::Machine(tile::KernelOp kernel, ArrayRef<Argument> arguments, std::array
     end = std::max(end, offset + type.getSizeBytes());
   });
   kernel.walk([&](kgpu::PublishAllOp publish) { sharedBuffers.insert(kgpu::rootBuffer(publish.getBuffer())); });
+  bool hasRoles = kernel.walk([](kgpu::RolesOp) { return WalkResult::interrupt(); }).wasInterrupted();
   for (int64_t rank = 0; rank < count; ++rank) {
     Cta &cta = ctas.emplace_back();
     cta.block = {block[0] + rank, block[1], block[2]};
     cta.memory.assign(size_t(end) + 1024, char(0xff));
-    for (unsigned i = 0; i <= std::max(launch.computing(), 1u); ++i) {
+    for (unsigned i = hasRoles ? 0 : 1; i <= std::max(launch.computing(), 1u); ++i) {
       int id = int(agents.size());
       Agent &agent = agents.emplace_back();
       agent.machine = this;

@@ -71,6 +71,7 @@ private:
   mlir::Value indexTile(llvm::ArrayRef<int64_t> shape);
   void reshapeStep(Known x);
   void extractStep(Known x);
+  void scalarStep(Known x);
   void joinStep(Known x);
   void reduceStep(Known x);
   void functionStep(Known x);

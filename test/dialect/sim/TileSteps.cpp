@@ -107,6 +107,18 @@ void KernelGenerator::extractStep(Known x) {
   add(tile::ExtractOp::create(b, RankedTensorType::get(sizes, x.element()), x.value, offsets, steps), x.magnitude);
 }
 
+/// Reads one element as a number, and fills a tile with it.
+void KernelGenerator::scalarStep(Known x) {
+  if (x.element().isInteger(1) || (isa<FloatType>(x.element()) && storageSize(x.element()) == 1))
+    return extractStep(x);
+  Shape ones(x.shape().size(), 1), offsets;
+  for (int64_t extent : x.shape())
+    offsets.push_back(below(extent));
+  Value one = tile::ExtractOp::create(b, RankedTensorType::get(ones, x.element()), x.value, offsets, ones);
+  Value number = tile::ScalarOp::create(b, x.element(), one);
+  add(tile::SplatOp::create(b, x.type(), number), x.magnitude);
+}
+
 /// Joins the tile with itself and with others of perhaps other extents along the axis.
 void KernelGenerator::joinStep(Known x) {
   int64_t axis = below(x.shape().size());
@@ -130,7 +142,7 @@ void KernelGenerator::joinStep(Known x) {
 
 void KernelGenerator::reshapeStep(Known x) {
   Shape shape(x.shape());
-  switch (below(5)) {
+  switch (below(6)) {
   case 0: { // Other extents: split, join or swap factors.
     Shape to = chance(50) ? Shape{x.type().getNumElements()} : Shape(llvm::reverse(shape));
     if (chance(40) && to.size() < 3)
@@ -152,6 +164,8 @@ void KernelGenerator::reshapeStep(Known x) {
     return extractStep(x);
   case 3:
     return joinStep(x);
+  case 4:
+    return scalarStep(x);
   default:
     for (int64_t &extent : shape)
       if (extent == 1 && x.type().getNumElements() < 200) {
