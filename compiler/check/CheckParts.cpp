@@ -255,8 +255,8 @@ Operand Elaborator::join(CallSite &site, std::vector<Node *> parts, int64_t axis
   }
   if (parts.size() == 1)
     return runTime(parts.front());
-  return result(Kind::Join, types.tile(parts.front()->type->element, std::move(shape)), site.range(), std::move(parts),
-                {axis});
+  const Type *joined = types.tile(parts.front()->type->element, std::move(shape));
+  return result(Kind::Join, joined, site.range(), std::move(parts), {axis});
 }
 
 Operand Elaborator::callConcat(CallSite &site) {

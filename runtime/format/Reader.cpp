@@ -218,7 +218,7 @@ Result<std::string> signedMessage(const json &manifest) {
 
 Status Reader::checkSections() const {
   for (const Section &section : table)
-    if (auto contents = read(section, /*withDigest=*/true); !contents)
+    if (auto contents = read(section, /*checkDigest=*/true); !contents)
       return contents.error();
   return {};
 }
@@ -231,7 +231,7 @@ Result<std::vector<Signer>> Reader::signers() const {
   for (const Section &section : table) {
     if (section.kind != "signature")
       continue;
-    auto contents = read(section, /*withDigest=*/true);
+    auto contents = read(section, /*checkDigest=*/true);
     if (!contents)
       return contents.error();
     Signer signer;

@@ -160,7 +160,7 @@ void setLog(nb::object receiver) {
 nb::list dtypes() {
   nb::list all;
   for (const kpkg::DTypeRecord &record : kpkg::dtypeRecords)
-    all.append(nb::make_tuple(nb::str(record.name.data()), record.bits, record.isInNumpy));
+    all.append(nb::make_tuple(nb::str(record.name.data(), record.name.size()), record.bits, record.isInNumpy));
   return all;
 }
 

@@ -130,8 +130,9 @@ TEST(Arguments, GivenByPositionAreNotGivenByNameAgain) {
   const std::string end = "    return y\n";
   auto launch = [](std::string text) { return "    launch twice[" + text + ", grid=sum[1](2))\n"; };
   EXPECT_TRUE(check(head + launch("x.dtype](x, y=y") + end).codes.empty());
-  for (std::string body : {launch("x.dtype](x, y, x=y"), launch("x.dtype, T=x.dtype](x, y"),
-                           std::string("    var n = sum[1, N=2](3)\n"), std::string("    var n = sum[1](3, n=4)\n")})
+  for (const std::string &body :
+       {launch("x.dtype](x, y, x=y"), launch("x.dtype, T=x.dtype](x, y"), std::string("    var n = sum[1, N=2](3)\n"),
+        std::string("    var n = sum[1](3, n=4)\n")})
     EXPECT_EQ(check(head + body + end).codes, std::set<std::string>{"K0128"}) << body;
 }
 
