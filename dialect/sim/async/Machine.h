@@ -88,7 +88,7 @@ struct Agent {
   int cta = 0;    ///< Its index in the machine.
   int number = 0; ///< 0 is the producer warp; then the consumer warpgroups follow, then the producer warpgroups.
                   ///< Without roles 1 stands for all threads.
-  int id = 0; ///< Unique in the machine.
+  int id = 0;     ///< Unique in the machine.
   bool isLoader() const { return number == 0; }
   bool isProducer() const;
   std::string name() const;
