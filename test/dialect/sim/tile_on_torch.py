@@ -303,6 +303,8 @@ def run(name, operands, results, attributes, extra=None):
             return (torch.arange(shape[0]),)
         case "tile.reshape":
             return (first.reshape(shape),)
+        case "tile.scalar":
+            return (first.reshape(()),)
         case "tile.permute":
             return (first.permute(attributes["permutation"]),)
         case "tile.extract":
