@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import kpkg
 import numpy as np
@@ -311,21 +310,14 @@ def test_backward_is_an_op_of_the_package(gradients):
     assert "backward" not in next(op for op in manifest["ops"] if op["name"] == "gradients::multiply")
 
 
-def test_costs_nothing_without_gradients(gradients):
-    """A call that records nothing takes about as long as a call of an op without a gradient."""
+def test_costs_nothing_without_gradients(gradients, monkeypatch):
+    """A call that records nothing runs without PyTorch's dispatcher, as a call of an op without a gradient does."""
+    if _autograd.nodes() is None:
+        pytest.skip("kpkg was built for another release of PyTorch")
     x = rows(1, 4, grad=False)
-
-    def fastest(call):
-        best = float("inf")
-        for _ in range(30):
-            start = time.perf_counter()
-            for _ in range(50):
-                call()
-            best = min(best, (time.perf_counter() - start) / 50)
-        return best * 1e6
-
-    plain, with_gradient = fastest(lambda: gradients.multiply(x, x)), fastest(lambda: gradients.exp(x))
-    assert with_gradient < plain + 2.0, f"{with_gradient:.1f} us against {plain:.1f} us"
+    monkeypatch.setattr(kpkg.Op, "_call", None)
+    assert_close(gradients.multiply(x, x), x * x)
+    assert_close(gradients.exp(x), x.exp())
 
 
 @pytest.mark.filterwarnings("ignore:Error detected in:UserWarning", "ignore:Anomaly Detection:UserWarning")

@@ -97,8 +97,9 @@ def test_page_on_gpu(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_kernels_are_files(page):
-    """Each block of the language is a file, which a command of the page or its Python builds."""
+    """Each block of the language is a file that a command or the Python of the page builds. Marks are understood."""
     text = (BOOK / page).read_text()
+    assert text.count("<!--") == len(examples(page)), page
     assert text.count("\n```k\n") == sum(mark.endswith(".k") for mark, _ in examples(page)), page
 
 

@@ -71,6 +71,18 @@ def test_compiles_text(tmp_path):
     assert not [file for file in (tmp_path / "cache").rglob(".*")]
 
 
+def test_one_name_in_two_namespaces(tmp_path):
+    text = SOURCE.replace("FACTOR", "2.0")
+    again = text.split("@register")[1].replace("compiled::scaled", "other::scaled").replace("def scaled", "def more")
+    library = compiler(tmp_path).compile_from_source(f"{text}\n@register{again}")
+    assert [op.name for op in library] == ["compiled::scaled", "other::scaled"] and "scaled" in dir(library)
+    with pytest.raises(AttributeError, match=r"in several namespaces: use library\['compiled::scaled'\]"):
+        library.scaled
+    np.testing.assert_array_equal(library["other::scaled"](X), X * 2)
+    with pytest.raises(KeyError, match="has no op 'scaled'"):
+        library["scaled"]
+
+
 def test_errors_name_the_text(tmp_path):
     one, folder = compiler(tmp_path), str(tmp_path)
     with pytest.raises(kpkg.CompileError, match=r"(?m)^mine\.k:4:\d+: error") as refused:

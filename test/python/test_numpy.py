@@ -13,11 +13,11 @@ import pytest
 from conftest import BUILD
 
 SCRIPT = """
-import sys, time
-start = time.perf_counter()
+import sys
+before = set(sys.modules)
 import kpkg
-elapsed = time.perf_counter() - start
-assert "torch" not in sys.modules and "numpy" not in sys.modules, "import kpkg is not light"
+packages = {name.partition(".")[0] for name in set(sys.modules) - before}
+assert packages - sys.stdlib_module_names == {"kpkg"}, "import kpkg imports more than itself"
 import numpy as np
 class Blocker:
     def find_spec(self, name, path=None, target=None):
@@ -33,11 +33,10 @@ try:
     raise SystemExit("registered without PyTorch")
 except ImportError:
     pass
-print(elapsed)
 """
 
 
-def test_works_without_torch_and_imports_quickly(packages):
+def test_works_without_torch_and_imports_little(packages):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(packages["softmax"])],
         capture_output=True,
@@ -45,7 +44,6 @@ def test_works_without_torch_and_imports_quickly(packages):
         env={"PYTHONPATH": str(BUILD / "python"), "PATH": ""},
     )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 0.5
 
 
 class Producer:
@@ -109,10 +107,7 @@ def test_explain_says_which_instance_and_why(ops):
 
 def test_introspection(libraries):
     library = libraries["softmax"]
-    assert [op.name for op in library][:2] == ["kpkg::softmax", "kpkg::log_softmax"] or {
-        "kpkg::softmax",
-        "kpkg::log_softmax",
-    } <= {op.name for op in library}
+    assert {"kpkg::softmax", "kpkg::log_softmax"} <= {op.name for op in library} and len(library) == len(list(library))
     assert library.softmax.schema == "softmax(Tensor input, int dim=-1) -> Tensor"
     assert "softmax along" in library.softmax.__doc__
     assert library.manifest["ops"]

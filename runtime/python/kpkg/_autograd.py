@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from kpkg import _fallbacks, _vjp
+from kpkg import _fallbacks, _policy, _vjp
 from kpkg._errors import KernelError
 from kpkg._op import Op
 
@@ -191,8 +190,7 @@ def _is_executed(node: Any) -> bool:
 
 
 def _is_deterministic() -> bool:
-    required = os.environ.get("KPKG_REQUIRE", "").split(",")
-    return "deterministic" in required or torch.are_deterministic_algorithms_enabled()
+    return _policy.requires_deterministic() or torch.are_deterministic_algorithms_enabled()
 
 
 class _Plan(ABC):

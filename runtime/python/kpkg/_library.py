@@ -10,8 +10,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 import kpkg._native as _native
 from kpkg import _policy
@@ -21,7 +21,55 @@ from kpkg._op import Op
 _COUNTER = itertools.count()
 
 
-class CustomOpLibrary:
+class Named(Protocol):
+    """An op under its name without the namespace."""
+
+    __name__: str
+
+
+AnyOp = TypeVar("AnyOp", bound=Named)
+
+
+class OpsByName(Generic[AnyOp]):
+    """The ops of one package, as attributes, ``library.softmax``, and by full name, ``library["kpkg::softmax"]``.
+
+    An attribute that the library has already stays, and the op of that name has its full name only.
+    """
+
+    def __init__(self, path: str, ops: Mapping[str, AnyOp]) -> None:
+        self.path = path
+        self._ops = dict(ops)
+        self._short: dict[str, list[AnyOp]] = {}
+        for op in ops.values():
+            self._short.setdefault(op.__name__, []).append(op)
+        for name, found in self._short.items():
+            if len(found) == 1 and not hasattr(type(self), name):
+                self.__dict__.setdefault(name, found[0])  # later look-ups need no __getattr__
+
+    def __getattr__(self, name: str) -> AnyOp:
+        ops = self.__dict__.get("_ops", {})  # empty while an instance is made
+        found = next((full for full in ops if full.rpartition("::")[2] == name), None)
+        if found is not None:
+            raise AttributeError(f"{name} is in several namespaces: use library[{found!r}]")
+        raise AttributeError(f"{self.__dict__.get('path')} has no op {name!r}{among(name, ops)}")
+
+    def __getitem__(self, name: str) -> AnyOp:
+        """Returns the op of the full name, "kpkg::softmax". Raises KeyError."""
+        if name not in self._ops:
+            raise KeyError(f"{self.path} has no op {name!r}{among(name, self._ops)}")
+        return self._ops[name]
+
+    def __iter__(self) -> Iterator[AnyOp]:
+        return iter(self._ops.values())
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._short})
+
+
+class CustomOpLibrary(OpsByName[Op]):
     """An open package. Its ops are attributes, ``library.softmax``, and ``list(library)`` returns all ops.
 
     ``library.path`` is the file. ``library.fallback_policy`` is its own policy, or None for the process-wide one.
@@ -36,19 +84,11 @@ class CustomOpLibrary:
         self._order = next(_COUNTER)
         self._native = _open(self.path, *self._trust)
         self._native.set_policy(_policy.check_policy(_policy.get_fallback_policy()))
-        self._ops: dict[str, Op] = {}
-        for native in self._native.ops():
-            op = Op(native, self)
-            self._ops[op.name] = op
-        for op in self._ops.values():
+        ops = [Op(native, self) for native in self._native.ops()]
+        super().__init__(self.path, {op.name: op for op in ops})
+        for op in ops:
             if op.gradient:
                 self._ops[op.gradient].differentiates = op
-        self._short: dict[str, list[Op]] = {}
-        for op in self._ops.values():
-            self._short.setdefault(op.__name__, []).append(op)
-        for name, found in self._short.items():
-            if len(found) == 1 and not hasattr(type(self), name):
-                self.__dict__.setdefault(name, found[0])  # later look-ups need no __getattr__
         _policy.apply_op_policies(self, list(_policy.op_policies))
         _policy.libraries.add(self)
 
@@ -73,29 +113,6 @@ class CustomOpLibrary:
         if "torch" in sys.modules:
             library.register_torch()
         return library
-
-    def __getattr__(self, name: str) -> Op:
-        found: list[Op] = self.__dict__.get("_short", {}).get(name, [])
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise AttributeError(f"{name} is in several namespaces: use library[{found[0].name!r}]")
-        raise AttributeError(f"{self.path} has no op {name!r}{among(name, self.__dict__.get('_ops', {}))}")
-
-    def __getitem__(self, name: str) -> Op:
-        """Returns the op of the full name, "kpkg::softmax". Raises KeyError."""
-        if name not in self._ops:
-            raise KeyError(f"{self.path} has no op {name!r}{among(name, self._ops)}")
-        return self._ops[name]
-
-    def __iter__(self) -> Iterator[Op]:
-        return iter(self._ops.values())
-
-    def __len__(self) -> int:
-        return len(self._ops)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._short})
 
     def __reduce__(self) -> Any:
         """Pickles the path, the policy and the lock. Unpickling opens the package of that path again."""

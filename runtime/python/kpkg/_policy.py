@@ -39,12 +39,21 @@ def check_policy(policy: str) -> int:
     return POLICIES[policy]
 
 
+def _required() -> list[str]:
+    return os.environ.get("KPKG_REQUIRE", "").split(",")
+
+
+def requires_deterministic() -> bool:
+    """Returns whether KPKG_REQUIRE asks for results that are equal bit for bit in every call."""
+    return "deterministic" in _required()
+
+
 def check_environment() -> None:
     """Raises ValueError for a KPKG_REQUIRE with unknown flags.
 
     No package can be opened then, and PyTorch must not silently run in their place.
     """
-    for flag in os.environ.get("KPKG_REQUIRE", "").split(","):
+    for flag in _required():
         if flag and flag not in _REQUIRABLE:
             raise ValueError(
                 f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are "

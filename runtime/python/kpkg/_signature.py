@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -15,8 +16,25 @@ from kpkg._errors import KernelError
 from kpkg._forms import CallForm, outputs_of
 from kpkg._messages import closest, shown
 
-_TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
-_ACCEPTED = {_INT: (Integral,), _FLOAT: (Real,), _BOOL: (bool,), _STRING: (str,)}
+
+class Kind(IntEnum):
+    """The kinds of arguments, with the numbers of kpkg.h."""
+
+    TENSOR = 2
+    INT = 3
+    FLOAT = 4
+    BOOL = 5
+    LIST = 6
+    DTYPE = 7
+    STRING = 8
+
+
+_ACCEPTED: dict[int, tuple[type, ...]] = {
+    Kind.INT: (Integral,),
+    Kind.FLOAT: (Real,),
+    Kind.BOOL: (bool,),
+    Kind.STRING: (str,),
+}
 
 
 class TorchRules(NamedTuple):
@@ -56,15 +74,15 @@ class Argument(NamedTuple):
 
     @property
     def is_tensor(self) -> bool:
-        return self.kind == _TENSOR
+        return self.kind == Kind.TENSOR
 
     @property
     def is_list(self) -> bool:
-        return self.kind == _LIST
+        return self.kind == Kind.LIST
 
     @property
     def is_dtype(self) -> bool:
-        return self.kind == _DTYPE
+        return self.kind == Kind.DTYPE
 
 
 class Signature:
@@ -117,17 +135,17 @@ class Signature:
         for argument, value in zip(self.arguments, self.bind(args, named)):
             if value is ... or (value is None and argument.optional):
                 continue
-            kinds: tuple[type, ...] = _ACCEPTED.get(argument.kind, (object,))
-            if isinstance(value, torch.Tensor) and argument.kind == _TENSOR and value.layout != torch.strided:
+            kinds = _ACCEPTED.get(argument.kind, (object,))
+            if isinstance(value, torch.Tensor) and argument.kind == Kind.TENSOR and value.layout != torch.strided:
                 raise KernelError(
                     f"{self.name}: argument {argument.name!r} has the layout {value.layout}; kpkg takes dense "
                     "tensors: call .to_dense(), or pack a sparse weight by kpkg.sparse.pack"
                 ) from None
-            if argument.kind == _TENSOR:
+            if argument.kind == Kind.TENSOR:
                 fits = isinstance(value, torch.Tensor)
-            elif argument.kind == _DTYPE:
+            elif argument.kind == Kind.DTYPE:
                 fits = isinstance(value, torch.dtype)
-            elif argument.kind == _LIST:
+            elif argument.kind == Kind.LIST:
                 fits = isinstance(value, (list, tuple)) and all(
                     isinstance(item, (Integral, torch.SymInt)) for item in value
                 )
@@ -138,7 +156,7 @@ class Signature:
                     f"{self.name}: argument {argument.name!r} is {shown(value)}, expected {argument.type}: "
                     f"{self.schema}"
                 ) from None
-            if argument.kind == _INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
+            if argument.kind == Kind.INT and isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
                 raise TypeError(
                     f"{self.name}: argument {argument.name!r} is {value}, which has more than 64 bits"
                 ) from None

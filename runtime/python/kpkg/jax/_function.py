@@ -21,7 +21,7 @@ from kpkg._arrays import dtype_name
 from kpkg._errors import KernelError
 from kpkg._messages import shown
 from kpkg._op import Op
-from kpkg._signature import Argument
+from kpkg._signature import Argument, Kind
 from kpkg.jax._transformed import Values
 
 #: The name of kpkg's custom call in XLA's programs.
@@ -30,12 +30,11 @@ TARGET = "kpkg_call"
 #: The mark of an array among the values of a call.
 TENSOR: Final = object()
 
-_TENSOR, _INT, _FLOAT, _BOOL, _LIST, _DTYPE, _STRING = range(2, 9)  # kinds of arguments, as in kpkg.h
 _ATTRIBUTES: dict[int, Callable[[Any], Any]] = {
-    _INT: np.int64,
-    _FLOAT: np.float64,
-    _BOOL: np.bool_,
-    _LIST: lambda entries: np.array(entries, np.int64),
+    Kind.INT: np.int64,
+    Kind.FLOAT: np.float64,
+    Kind.BOOL: np.bool_,
+    Kind.LIST: lambda entries: np.array(entries, np.int64),
 }
 
 
@@ -52,7 +51,7 @@ class Function:
 
     def __init__(self, op: Op, name: str) -> None:
         self.op = op
-        self._name = name  # in XLA's programs
+        self.name = name  # in XLA's programs
         self._traced: dict[Values, Callable[..., Any]] = {}
         #: The function that computes this one's gradients, and the one whose gradients this one computes.
         self.gradient: Function | None = None
@@ -119,7 +118,7 @@ class Function:
                 input_output_aliases=aliases,
             )(
                 *tensors,
-                _op=self._name,
+                _op=self.name,
                 _form="".join("n" if value is None else "t" if value is TENSOR else "v" for value in values),
                 _results="".join("-" if result is None else "t" for result in results),
                 **attributes,
@@ -155,17 +154,17 @@ class Function:
 
 
 def _static(kind: int, value: Any) -> Any:
-    if kind == _LIST:
+    if kind == Kind.LIST:
         return tuple(operator.index(entry) for entry in value)
-    if kind == _DTYPE:
+    if kind == Kind.DTYPE:
         return value if isinstance(value, str) else np.dtype(value).name
-    if kind == _FLOAT:
+    if kind == Kind.FLOAT:
         return float(value)
-    if kind == _INT:
+    if kind == Kind.INT:
         return operator.index(value)
-    if not isinstance(value, (bool, np.bool_) if kind == _BOOL else str):
+    if not isinstance(value, (bool, np.bool_) if kind == Kind.BOOL else str):
         raise TypeError
-    return bool(value) if kind == _BOOL else value
+    return bool(value) if kind == Kind.BOOL else value
 
 
 def _attribute(argument: Argument, value: Any) -> Any:

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
+import kpkg._policy as _policy
 from kpkg._errors import KernelError
 from kpkg.jax._transformed import Transformed, Values
 
@@ -83,7 +83,7 @@ def _gradients(
         if source == "needs":
             return needs[index]
         if source == "deterministic":
-            return "deterministic" in os.environ.get("KPKG_REQUIRE", "").split(",")
+            return _policy.requires_deterministic()
         if source == "argument" and not is_given[index]:
             return values[index]
         return next(saved)

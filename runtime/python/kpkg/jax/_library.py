@@ -9,61 +9,32 @@ import functools
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
 
 import jax
 
 import kpkg._default as _default
 import kpkg._native as _native
 from kpkg._errors import KernelError
-from kpkg._library import CustomOpLibrary
-from kpkg._messages import among
+from kpkg._library import CustomOpLibrary, OpsByName
 from kpkg.jax._function import TARGET, Function
 
 _OLDEST_JAX = (0, 5)
 
 
-class Library:
+class Library(OpsByName[Function]):
     """An open package whose ops are functions of JAX: ``library.softmax``. ``list(library)`` returns all of them."""
 
     def __init__(self, library: CustomOpLibrary, digest: str) -> None:
-        self._functions: dict[str, Function] = {}
-        for op in library:
-            name = f"{digest}:{op.name}"
-            _native.xla_name_op(name, op._native)
-            self._functions[op.name] = Function(op, name)
-        for function in self._functions.values():
+        functions = [Function(op, f"{digest}:{op.name}") for op in library]
+        super().__init__(library.path, {function.op.name: function for function in functions})
+        for function in functions:
+            _native.xla_name_op(function.name, function.op._native)
             if function.op.gradient:
-                gradient = self._functions[function.op.gradient]
+                gradient = self._ops[function.op.gradient]
                 function.gradient, gradient.differentiates = gradient, function
-        self.path: str = library.path
-
-    def __getattr__(self, name: str) -> Function:
-        functions: dict[str, Function] = self.__dict__.get("_functions", {})
-        found = [each for each in functions.values() if each.__name__ == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise AttributeError(f"{name} is in several namespaces: use library[{found[0].op.name!r}]")
-        raise AttributeError(f"{self.__dict__.get('path')} has no op {name!r}{among(name, functions)}")
-
-    def __getitem__(self, name: str) -> Function:
-        """Returns the function of the full name, "kpkg::softmax". Raises KeyError."""
-        if name not in self._functions:
-            raise KeyError(f"{self.path} has no op {name!r}{among(name, self._functions)}")
-        return self._functions[name]
-
-    def __iter__(self) -> Iterator[Function]:
-        return iter(self._functions.values())
-
-    def __len__(self) -> int:
-        return len(self._functions)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(each.__name__ for each in self)})
 
     def __repr__(self) -> str:
-        return f"<kpkg library of JAX {self.path}: {', '.join(self._functions)}>"
+        return f"<kpkg library of JAX {self.path}: {', '.join(self._ops)}>"
 
 
 # By the digest of the manifest. Compiled programs may call these ops as long as the process lives.
