@@ -349,6 +349,18 @@ def test_a_program_of_a_package_that_is_not_open():
         jax.block_until_ready(call(x, _op="0:kpkg::softmax", _form="tv", _results="t", dim=np.int64(1)))
 
 
+def test_kernel_info_lists_the_package_that_torch_calls(packages, tmp_path):
+    torch = pytest.importorskip("torch")
+    library = kpkg.load(packages["vector_add"])
+    copy = tmp_path / "copy.kpkg"
+    shutil.copy(packages["vector_add"], copy)
+    later = kpkg._library.CustomOpLibrary(copy)  # as kpkg.jax opens packages
+    library.vector_add(torch.ones(3), torch.ones(3))
+    entry = kpkg.kernel_info("vector_add")
+    assert (entry["package"], entry["calls"]) == (library.path, 1)
+    assert later.path == str(copy)
+
+
 def run_python(code, **variables):
     """Runs a script in a new process, and returns its output."""
     environment = {"PYTHONPATH": ":".join([str(BUILD / "python"), *sys.path]), **variables}

@@ -39,8 +39,9 @@ def kernel_info(name: str | None = None) -> dict[str, Any]:
     ``{"kpkg::softmax": {"package": ..., "schema": ..., "policy": "warn", "torch": True, "calls": 3, ...}}``. Printed,
     the dict is a short table.
 
-    An op that several open packages have is listed for the package opened last. An op of ``kpkg.ops`` that no package
-    has is listed with ``"package": None``. "policy" is the policy that applies to the op. "chain" lists the attempts of
+    An op that several open packages have is listed for the package opened last. Packages that PyTorch knows precede
+    others, such as those of ``kpkg.jax``. An op of ``kpkg.ops`` that no package has is listed with
+    ``"package": None``. "policy" is the policy that applies to the op. "chain" lists the attempts of
     a call in order: packages, then, where the policy allows it, the fallback and the packaged reference implementation.
     If no package is open yet, this opens the packages of ``kpkg.ops``.
 
@@ -53,7 +54,7 @@ def kernel_info(name: str | None = None) -> dict[str, Any]:
     if not _policy.libraries:
         _default._packages.libraries()
     info = KernelInfo()
-    for library in sorted(_policy.libraries, key=lambda each: each._order):
+    for library in sorted(_policy.libraries, key=lambda each: (any(op._torch for op in each), each._order)):
         for op in library._ops.values():
             policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
             fallback = [] if policy == "strict" else [each for each in (op.fallback, op._native.reference) if each]
