@@ -1,5 +1,6 @@
 // Implements ops that take tiles apart and put them together: verifiers, folds and canonicalisation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/ir/SplatThrough.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -200,17 +201,6 @@ struct ElementwiseOfJoin final : OpRewritePattern<JoinOp> {
   }
 };
 
-struct ExtractOfSplat final : OpRewritePattern<ExtractOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ExtractOp op, PatternRewriter &rewriter) const override {
-    auto splat = op.getValue().getDefiningOp<SplatOp>();
-    if (!splat)
-      return rewriter.notifyMatchFailure(op, "operand is not a splat");
-    rewriter.replaceOpWithNewOp<SplatOp>(op, op.getType(), splat.getValue());
-    return success();
-  }
-};
-
 /// Takes a part of a tile before it is broadcast.
 struct ExtractOfBroadcast final : OpRewritePattern<ExtractOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -361,7 +351,8 @@ struct StoreOfJoin final : OpRewritePattern<JoinOp> {
 } // namespace
 
 void ExtractOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<ExtractOfElementwise, ExtractOfSplat, ExtractOfBroadcast, ExtractOfJoin, ExtractOfLoad>(context);
+  patterns.add<ExtractOfElementwise, SplatThrough<ExtractOp>, ExtractOfBroadcast, ExtractOfJoin, ExtractOfLoad>(
+      context);
 }
 void JoinOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<ElementwiseOfJoin, JoinOfJoins, JoinOfNeighbours, StoreOfJoin>(context);
