@@ -166,6 +166,7 @@ struct ExtractOfElementwise final : OpRewritePattern<ExtractOp> {
     }
     if (read > tileOf(op.getValue()).getNumElements())
       return rewriter.notifyMatchFailure(op, "parts would be computed several times");
+    rewriter.setInsertionPoint(elementwise); // A loop may take the part.
     ArrayRef<int64_t> shape = tileOf(op.getResult()).getShape();
     Value part = reshaped(rewriter, elementwise, shape, [&](Value operand) -> Value {
       return ExtractOp::create(rewriter, op.getLoc(), tileOf(operand).clone(shape), operand, op.getOffsets(),
