@@ -37,7 +37,8 @@ Operand Elaborator::binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const O
     return tuple(std::move(items), range);
   }
   if (op != ast::BinaryOp::Mul || !rhs.isConstantInt()) {
-    reportNoNumbers(lhs, rhs, spelling(op), range);
+    diags.report(diag::OperandsDiffer, range, spelling(op), describe(lhs), describe(rhs),
+                 "`+` joins two tuples, and `*` repeats one by a number on its right that is known while compiling");
     return error(range);
   }
   int64_t count = std::max<int64_t>(rhs.constant->asInt(), 0);

@@ -284,6 +284,8 @@ void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
       name && !scope->find(name->name) && scope->lookup(name->name, name->range).kind == Meaning::Unknown;
   Operand lhs = isUndeclared ? error(stmt.target->range) : check(*stmt.target); // checkAssign() reports it
   Operand rhs = check(*stmt.value);
+  if (lhs.isError() && !isUndeclared)
+    return; // The target would be reported again.
   Operand value = binary(stmt.op, lhs, rhs, stmt.opRange);
   value.range = stmt.range;
   checkAssign(*stmt.target, value, stmt.range);

@@ -1,13 +1,13 @@
 // Implements slices, broadcasts, products, quotients, permutations and reshapes of layouts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Algebra.h"
+#include "dialect/layout/Fields.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cassert>
 
 namespace kpkg::layout {
-namespace {
 Layout::Fields fieldsOf(const Layout &layout) {
   Layout::Fields fields;
   for (Part part : parts)
@@ -17,6 +17,7 @@ Layout::Fields fieldsOf(const Layout &layout) {
   return fields;
 }
 
+namespace {
 bool isFree(const Layout::Basis &basis) {
   return llvm::all_of(basis, [](int32_t value) { return value == 0; });
 }

@@ -1,20 +1,12 @@
 // Derives the layout of a part of a tile from the layout of the tile, and the reverse, such that no element moves.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Extraction.h"
+#include "dialect/layout/Fields.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kpkg::layout {
 namespace {
-Layout::Fields fieldsOf(const Layout &layout) {
-  Layout::Fields fields;
-  for (Part part : parts)
-    fields.bases[static_cast<unsigned>(part)].assign(layout.bases(part).begin(), layout.bases(part).end());
-  fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
-  fields.order.assign(layout.order().begin(), layout.order().end());
-  return fields;
-}
-
 std::optional<Layout> layoutOf(Layout::Fields fields) {
   return llvm::expectedToOptional(Layout::get(std::move(fields)));
 }

@@ -119,6 +119,12 @@ def cases(device: str) -> Iterator[Case]:
     for rows, lanes in ((8, 2), (9, 2), (16, 4), (13, 4)):
         x = normal(rows, 300)
         yield "interleaved_sums", (x, lanes), interleaved_sums(x, lanes)
+    like = torch.empty(8, 8, dtype=torch.int32, device=device)
+    for m in (-17, -1, 0, 1, 15, 16, 17, 33):
+        for n in (-9, 0, 1, 7, 8, 9):
+            counts = torch.zeros_like(like)
+            counts[: max(0, -(-m // 16)), : max(0, -(-n // 8))] = 1
+            yield "visits", (like, m, n), counts
     x = normal(3, 64)
     for times in (0, 1, 5, 8):
         yield "cycled", (x, times), cycled(x, times)

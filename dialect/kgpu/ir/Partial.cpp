@@ -2,23 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/Partial.h"
 #include "dialect/layout/Algebra.h"
+#include "dialect/layout/Fields.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kpkg::kgpu {
+using layout::fieldsOf;
 using layout::Layout;
 using layout::Part;
-
-namespace {
-Layout::Fields fieldsOf(const Layout &layout) {
-  Layout::Fields fields;
-  for (Part part : layout::parts)
-    fields.bases[static_cast<unsigned>(part)].assign(layout.bases(part).begin(), layout.bases(part).end());
-  fields.repeats.assign(layout.repeats().begin(), layout.repeats().end());
-  fields.order.assign(layout.order().begin(), layout.order().end());
-  return fields;
-}
-} // namespace
 
 int64_t partialExtent(const Layout &layout, unsigned axis) {
   return int64_t(1) << (llvm::popcount(layout.bitsAlong(Part::Warp, axis)) +

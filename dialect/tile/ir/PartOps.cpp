@@ -1,5 +1,6 @@
 // Implements ops that take tiles apart and put them together: verifiers, folds and canonicalisation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/tile/ir/SplatThrough.h"
 #include "dialect/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -165,6 +166,7 @@ struct ExtractOfElementwise final : OpRewritePattern<ExtractOp> {
     }
     if (read > tileOf(op.getValue()).getNumElements())
       return rewriter.notifyMatchFailure(op, "parts would be computed several times");
+    rewriter.setInsertionPoint(elementwise); // A loop may take the part.
     ArrayRef<int64_t> shape = tileOf(op.getResult()).getShape();
     Value part = reshaped(rewriter, elementwise, shape, [&](Value operand) -> Value {
       return ExtractOp::create(rewriter, op.getLoc(), tileOf(operand).clone(shape), operand, op.getOffsets(),
@@ -196,17 +198,6 @@ struct ElementwiseOfJoin final : OpRewritePattern<JoinOp> {
     }
     rewriter.replaceOpWithNewOp<JoinOp>(user, user->getResult(0).getType(), parts, op.getAxis());
     rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-struct ExtractOfSplat final : OpRewritePattern<ExtractOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ExtractOp op, PatternRewriter &rewriter) const override {
-    auto splat = op.getValue().getDefiningOp<SplatOp>();
-    if (!splat)
-      return rewriter.notifyMatchFailure(op, "operand is not a splat");
-    rewriter.replaceOpWithNewOp<SplatOp>(op, op.getType(), splat.getValue());
     return success();
   }
 };
@@ -361,7 +352,8 @@ struct StoreOfJoin final : OpRewritePattern<JoinOp> {
 } // namespace
 
 void ExtractOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<ExtractOfElementwise, ExtractOfSplat, ExtractOfBroadcast, ExtractOfJoin, ExtractOfLoad>(context);
+  patterns.add<ExtractOfElementwise, SplatThrough<ExtractOp>, ExtractOfBroadcast, ExtractOfJoin, ExtractOfLoad>(
+      context);
 }
 void JoinOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<ElementwiseOfJoin, JoinOfJoins, JoinOfNeighbours, StoreOfJoin>(context);

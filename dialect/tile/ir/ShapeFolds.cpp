@@ -1,7 +1,6 @@
 // Implements folds and canonicalisation of ops that create or reshape tiles, and of one-element reductions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/tile/ir/TileDialect.h"
-#include "mlir/IR/PatternMatch.h"
+#include "dialect/tile/ir/SplatThrough.h"
 
 using namespace mlir;
 using namespace kpkg::tile;
@@ -96,18 +95,6 @@ OpFoldResult ArgReduceOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// Rewrites a broadcast, reshape or permute of a splat to a splat of the result's shape.
-template <typename Op> struct SplatThrough final : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
-  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
-    auto splat = op.getValue().template getDefiningOp<SplatOp>();
-    if (!splat)
-      return rewriter.notifyMatchFailure(op, "operand is not a splat");
-    rewriter.replaceOpWithNewOp<SplatOp>(op, op.getType(), splat.getValue());
-    return success();
-  }
-};
-
 /// Rewrites a permute that keeps the order of dimensions with extent > 1 to a reshape, because it moves no element.
 struct PermuteToReshape final : OpRewritePattern<PermuteOp> {
   using OpRewritePattern::OpRewritePattern;

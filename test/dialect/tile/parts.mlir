@@ -132,3 +132,21 @@ tile.kernel @whole_and_part(%x: !in, %i: index, %f: f32) {
   tile.print "{} {}" (%a, %v) : tensor<4x32xf32>, tensor<4x64xf32>
   tile.return
 }
+
+// Work on the part stays outside of the loop that takes it.
+// CHECK-LABEL: @part_in_loop
+// CHECK: %[[V:.*]] = tile.load
+// CHECK: %[[PART:.*]] = tile.extract %[[V]] [0, 3] step [1, 1] : tensor<4x64xf32> -> tensor<4x1xf32>
+// CHECK: %[[E:.*]] = math.exp %[[PART]]
+// CHECK: scf.for
+// CHECK-NEXT: tile.print "{}"(%[[E]])
+tile.kernel @part_in_loop(%x: !in, %i: index, %n: index, %f: f32) {
+  %v = tile.load %x[%i, %i] fill %f : !in -> tensor<4x64xf32>
+  %e = math.exp %v : tensor<4x64xf32>
+  %one = arith.constant 1 : index
+  scf.for %k = %i to %n step %one {
+    %a = tile.extract %e [0, 3] step [1, 1] : tensor<4x64xf32> -> tensor<4x1xf32>
+    tile.print "{}" (%a) : tensor<4x1xf32>
+  }
+  tile.return
+}
