@@ -1,6 +1,7 @@
 // Checks calls: built-in functions and methods, inline functions, other ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
+#include "compiler/check/Members.h"
 #include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
 
@@ -103,32 +104,11 @@ Operand Elaborator::checkMethod(CallSite &site) {
 #include "compiler/check/Builtins.def"
     return tables;
   }();
-  std::string table;
-  switch (site.base.type->kind) {
-  case TypeKind::Scalar:
-  case TypeKind::Tile:
-    table = "Tile";
-    break;
-  case TypeKind::View:
-    table = "View";
-    break;
-  case TypeKind::Window:
-    table = "Window";
-    break;
-  case TypeKind::Optional:
-  case TypeKind::Tensor:
-    table = site.base.type->isOptionalFloat() ? "Tile" : "Tensor";
-    break;
-  case TypeKind::List:
-    table = "List";
-    break;
-  case TypeKind::None:
+  if (site.base.type->kind == TypeKind::None) {
     diags.report(diag::TypeMismatch, site.base.range, "this", "None", "Tensor");
     return error(site.range());
-  default:
-    break;
   }
-  auto found = methods.find(table);
+  auto found = methods.find(std::string(memberBaseOf(*site.base.type)));
   if (found != methods.end())
     if (auto method = found->second.find(site.name); method != found->second.end())
       return (this->*method->second)(site);

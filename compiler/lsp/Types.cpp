@@ -1,6 +1,7 @@
 // Collects and finds types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/lsp/Types.h"
+#include "compiler/check/Members.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,30 +33,8 @@ static std::string memoryOf(const Type &type) {
                      sizeText((bits + 7) / 8));
 }
 
-static std::string membersOf(const Type &type) {
-  switch (type.kind) {
-  case TypeKind::Scalar:
-  case TypeKind::Tile:
-    return "Tile";
-  case TypeKind::View:
-    return "View";
-  case TypeKind::Window:
-    return "Window";
-  case TypeKind::Tensor:
-    return "Tensor";
-  case TypeKind::Optional:
-    return type.isOptionalFloat() ? "Tile" : "Tensor";
-  case TypeKind::List:
-    return "List";
-  case TypeKind::DType:
-    return "DType";
-  default:
-    return "";
-  }
-}
-
 static TypeAt described(const Type &type, const Value *value) {
-  TypeAt at{type.str(), memoryOf(type), membersOf(type)};
+  TypeAt at{type.str(), memoryOf(type), std::string(memberBaseOf(type))};
   if (!value)
     return at;
   constexpr size_t longest = 80;

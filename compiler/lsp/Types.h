@@ -11,8 +11,8 @@ namespace kpkg::lsp {
 /// The type of one expression in one or several instances.
 struct TypeAt {
   std::string text;    ///< `Tile[float32, 64, 64]`, `Int = 64`
-  std::string memory;  ///< of tiles: "64 x 64 elements of 4 bytes, 16 KiB"; else empty
-  std::string members; ///< the methods and attributes: "Tile", "View", "Window", "Tensor", "List", "DType" or none
+  std::string memory;  ///< of tiles: "64 x 64 elements of 32 bits, 16 KiB"; else empty
+  std::string members; ///< see compiler::memberBaseOf
   bool operator==(const TypeAt &) const = default;
 };
 

@@ -75,14 +75,14 @@ static std::string listValues(const Tables &tables, const std::vector<uint32_t> 
   return seen.size() > 16 ? text + ", ..." : text;
 }
 
-/// Returns a hint if the build was asked to leave out dtypes, else nothing.
+/// Returns a hint if the build was asked to leave out dtypes, else nothing. Options of merged packages end with `;`.
 static std::string leftOutDTypes(const Tables &tables) {
   std::string_view options = tables.buildOptions, name = "--dtypes=";
   size_t at = options.find(name);
   if (at == options.npos)
     return {};
-  return "; the package was built with " + std::string(options.substr(at, options.find(' ', at) - at)) +
-         ", which leaves out other dtypes";
+  return "; the package was built with " + std::string(options.substr(at, options.find_first_of(" ;", at) - at)) +
+         ", which leaves out other dtypes of the same kind";
 }
 
 /// Explains why the parameters of no instance fit, by the first parameter that excludes all remaining instances.

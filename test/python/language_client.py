@@ -60,6 +60,7 @@ class LanguageClient:
                 elif message["method"] == "textDocument/publishDiagnostics":
                     self.published.setdefault(message["params"]["uri"], []).append(message["params"])
                 self.changed.notify_all()
+        self.process.wait()  # so that whoever waits sees that it ended
         with self.changed:
             self.changed.notify_all()
 

@@ -6,12 +6,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import load_source
+from conftest import build_package, load_source
 from torch.testing import assert_close
 
 # Each op of kernels_src for one dtype only, so that every other one falls back.
@@ -73,6 +74,36 @@ def test_kernel_info_says_what_is_tried_and_by_which_policy(library, ops):
             assert kpkg.kernel_info()[name]["policy"] == "silent"
         finally:
             library.set_fallback_policy(None)
+
+
+def build_narrow(folder: Path, name: str, *options: str) -> kpkg.CustomOpLibrary:
+    """Builds the source with another name of its op, for two dtypes before options restrict them."""
+    source = folder / f"{name}.k"
+    source.write_text(SOURCE.replace("negate_twice", name).replace("[float32]", "[float32, float64]"))
+    return kpkg.load(build_package(source, source.with_suffix(".kpkg"), "--target", "native", *options))
+
+
+def test_reasons_name_dtypes_that_the_build_left_out(tmp_path):
+    kpkg.set_fallback("kpkg_test::left_out", lambda input: input + 0)
+    narrow = build_narrow(tmp_path, "left_out", "--fast", "--dtypes=f32")
+    x = torch.randn(5, dtype=torch.float64)
+    reason = "float64 is not supported.*the package was built with --dtypes=float32"
+    with kpkg.fallback_policy("warn"), pytest.warns(kpkg.FallbackWarning, match=reason):
+        assert_close(narrow.left_out(x), x)
+    with kpkg.fallback_policy("strict"):
+        assert_close(narrow.left_out(x.float()), x.float())
+        with pytest.raises(kpkg.KernelError, match=reason):
+            narrow.left_out(x)
+
+
+def test_failed_checks_never_fall_back(tmp_path):
+    kpkg.set_fallback("kpkg_test::checked", lambda input: input + 0)
+    checked = build_narrow(tmp_path, "checked", "--sanitize=nan")
+    x = torch.ones(5)
+    with kpkg.fallback_policy("warn"):
+        assert_close(checked.checked(x), x)
+        with pytest.raises(kpkg.KernelError, match=r"checked\.k:5: in `copy`: NaN is written to `y`"):
+            checked.checked(x * float("nan"))
 
 
 def test_silent_is_silent(library):

@@ -130,7 +130,6 @@ def test_unsaved_imports_count(client, folder):
     blocks, scale = folder / "blocks.k", folder / "scale.k"
     client.open(blocks)
     client.replace(blocks, "def doubled", "def tripled")
-    client.versions[scale] = 1
     found = client.diagnostics(scale, len)
     assert "doubled" in found[0]["message"]
     client.close(blocks)
@@ -310,7 +309,7 @@ def test_positions_count_utf16(client, folder):
     assert found[0]["range"]["start"] == {"line": 1, "character": 9}
 
 
-def test_names_of_a_shipped_family(folder):
+def test_names_of_a_shipped_family():
     """Names are found through imports of a family with shared modules."""
     with LanguageClient(COMMAND, ROOT / "kernels_src") as client:
         path = ROOT / "kernels_src" / "softmax" / "softmax.k"
@@ -320,6 +319,20 @@ def test_names_of_a_shipped_family(folder):
         marked, context = "rows_at_|once, warps_of_rows", {"includeDeclaration": True}
         references = client.at("textDocument/references", path, marked, context=context)
         assert len({one["uri"] for one in references}) > 1
+
+
+def test_options_are_those_of_kpkg_build(folder):
+    shared = folder / "shared"
+    shared.mkdir()
+    (folder / "blocks.k").rename(shared / "blocks.k")
+    path = folder / "scale.k"
+    path.write_text(SCALE.replace("@kernel", "comptime ROWS = 16\n\n\n@kernel").replace("tile[16,", "tile[ROWS,"))
+    with LanguageClient(COMMAND, folder, "-I", str(shared), "-D", "ROWS=32") as client:
+        client.open(path)
+        client.checked(path)
+        assert "Tile[float32, 32, 64]" in client.hover(path, "var wi|de = v")
+    done = subprocess.run([COMMAND, "lsp", "-D", "WIDTH"], input="", capture_output=True, text=True)
+    assert done.returncode == 2 and "write NAME=VALUE" in done.stderr
 
 
 def test_random_edits_end_no_server(folder):

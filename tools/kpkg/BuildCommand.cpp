@@ -7,11 +7,13 @@
 #include "compiler/driver/Targets.h"
 #include "runtime/format/OutputFile.h"
 #include "tools/kpkg/DefaultTargets.h"
+#include "tools/kpkg/Defines.h"
 #include "tools/kpkg/InputText.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/WhyReport.h"
 #include "llvm/Support/Error.h"
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -145,24 +147,14 @@ ExitCode emitStage(const BuildOptions &options, SourceManager &sources, Diagnost
   return Success;
 }
 
-/// Parses definitions. Returns false after a message.
-bool readDefines(BuildOptions &options) {
-  for (const std::string &define : options.defines) {
-    size_t equals = define.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      fmt::print(stderr, "kpkg: error: -D {}: write NAME=VALUE\n", define);
-      return false;
-    }
-    options.compile.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
-  }
-  return true;
-}
-
-/// Completes short names of dtypes. The compiler reports unknown ones.
+/// Completes short names of dtypes, each once: packages record the list. The compiler reports unknown ones.
 void readDTypes(BuildOptions &options) {
-  for (const std::string &name : options.dtypes) {
-    std::optional<kpkg::DType> dtype = parseDType(name);
-    options.compile.dtypes.emplace_back(dtype ? kpkg_dtype_name(int32_t(*dtype)) : name);
+  std::vector<std::string> &dtypes = options.compile.dtypes;
+  for (const std::string &text : options.dtypes) {
+    std::optional<kpkg::DType> dtype = parseDType(text);
+    std::string name = dtype ? kpkg_dtype_name(int32_t(*dtype)) : text;
+    if (std::find(dtypes.begin(), dtypes.end(), name) == dtypes.end())
+      dtypes.push_back(name);
   }
 }
 
@@ -187,7 +179,7 @@ ExitCode checkSources(BuildOptions &options) {
     options.compile.targets = {"native", "ptx"}; // both cases of `target.has("gpu")`
   else if (!chooseTargets(options))
     return UsageError;
-  if (!readDefines(options))
+  if (!readDefines(options.defines, options.compile.defines))
     return UsageError;
   SourceManager sources;
   DiagnosticEngine diags(mostErrors);
@@ -237,9 +229,11 @@ ExitCode build(BuildOptions &options) {
   if (options.fastMath)
     note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
          "instructions in any case, others are computed in full (docs/language.md)");
-  if (!readDefines(options) || !readChecks(options))
+  if (!readDefines(options.defines, options.compile.defines) || !readChecks(options))
     return UsageError;
   readDTypes(options);
+  if (options.compile.fast && !options.compile.tuning.empty())
+    note("--tuning changes nothing: --fast leaves out rows of tuning tables");
   SourceManager sources;
   DiagnosticEngine diags(mostErrors);
   if (options.listFiles)

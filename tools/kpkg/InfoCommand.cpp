@@ -146,8 +146,11 @@ void printSummary(const std::string &path, const Library &library, bool withInst
   const Manifest manifest = manifestOf(library);
   fmt::print("{}: format {}.{}, made by kpkg {}\n", printable(path), manifest.format.major, manifest.format.minor,
              manifest.producer.kpkg.empty() ? "?" : printable(manifest.producer.kpkg));
-  if (std::string_view options = manifest.producer.options; options.find(" --fast") != options.npos)
-    fmt::print("a fast build for trying kernels, of slow code: {}\n", printable(manifest.producer.options));
+  const std::string &options = manifest.producer.options;
+  if (options.find(" --fast") != options.npos)
+    fmt::print("a fast build for trying kernels, of slow code: {}\n", printable(options));
+  else if (options.find(" --sanitize=") != options.npos)
+    fmt::print("a build with checks, of slow code: {}\n", printable(options));
   printOps(manifest);
   printKernels(manifest);
   printGpuCode(manifest);

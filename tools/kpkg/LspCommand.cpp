@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/lsp/Server.h"
 #include "tools/kpkg/Commands.h"
-#include <fmt/format.h>
+#include "tools/kpkg/Defines.h"
 
 namespace kpkg::command {
 
@@ -15,14 +15,8 @@ struct LspOptions {
 };
 
 ExitCode serveEditor(LspOptions &options) {
-  for (const std::string &define : options.defines) {
-    size_t equals = define.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      fmt::print(stderr, "kpkg: error: -D {}: write NAME=VALUE\n", define);
-      return UsageError;
-    }
-    options.program.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
-  }
+  if (!readDefines(options.defines, options.program.defines))
+    return UsageError;
   return lsp::serve(stdin, llvm::outs(), options.program, versionText()) ? Success : InputRefused;
 }
 

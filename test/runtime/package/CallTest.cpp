@@ -184,6 +184,17 @@ TEST_F(Call, RefusesArgumentsOfTheWrongKind) {
   EXPECT_THAT(message({Tensor(memory + 1, DType::Float32, {1, 1})}, {}), HasSubstr("not aligned to its element size"));
 }
 
+TEST_F(Call, SaysThatTheBuildLeftOutDTypes) {
+  nlohmann::json manifest = sampleManifest();
+  manifest["producer"]["options"] = "-O0 --fast --dtypes=float32; -O2";
+  std::string narrow = samplePackage(manifest);
+  Library opened = Library::openMemory(narrow, "narrow").value();
+  Error error = opened.op("scale").value().call({}, {Tensor::empty(DType::Int32, {1, 1})}).error();
+  EXPECT_EQ(error.status, KPKG_ERROR_NO_INSTANCE);
+  EXPECT_THAT(error.message, HasSubstr("(float32); the package was built with --dtypes=float32, which leaves out "
+                                       "other dtypes of the same kind"));
+}
+
 TEST_F(Call, SaysWhyNoInstanceFits) {
   auto error = [&](Tensor x) { return op("scale").call({}, {std::move(x)}).error(); };
   Error dtype = error(Tensor::empty(DType::Int32, {1, 1}));

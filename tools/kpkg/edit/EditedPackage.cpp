@@ -4,6 +4,7 @@
 #include "runtime/format/CanonicalJson.h"
 #include "runtime/format/OutputFile.h"
 #include "runtime/format/Rewrite.h"
+#include "tools/kpkg/InstanceText.h"
 #include "tools/kpkg/Report.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -132,6 +133,17 @@ Result<std::string> reduced(const OpenedPackage &package, const std::set<std::st
   return writer.finish(manifest);
 }
 
+/// Returns the options of the builds, each once, since code for one target may be of a fast build.
+static std::string optionsOf(const std::vector<OpenedPackage> &packages) {
+  std::vector<std::string> all;
+  for (const OpenedPackage &package : packages) {
+    std::string options = manifestOf(package.library).producer.options;
+    if (!options.empty() && std::find(all.begin(), all.end(), options) == all.end())
+      all.push_back(options);
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
 Result<std::string> merged(const std::vector<OpenedPackage> &packages) {
   const format::Reader &first = packages.front().reader;
   json manifest = first.manifest();
@@ -143,6 +155,8 @@ Result<std::string> merged(const std::vector<OpenedPackage> &packages) {
         return refused(fmt::format("'{}' and '{}' have different {}; only packages of the same sources can be merged",
                                    first.name(), package.reader.name(), table));
   manifest["instances"] = json::array();
+  if (std::string options = optionsOf(packages); !options.empty())
+    manifest["producer"]["options"] = options;
   std::set<std::string> requirements;
   for (const OpenedPackage &package : packages) {
     const format::Reader &reader = package.reader;
