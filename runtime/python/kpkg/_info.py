@@ -54,7 +54,9 @@ def kernel_info(name: str | None = None) -> dict[str, Any]:
     if not _policy.libraries:
         _default._packages.libraries()
     info = KernelInfo()
-    for library in sorted(_policy.libraries, key=lambda each: (any(op._torch for op in each), each._order)):
+    for library in sorted(
+        _policy.libraries, key=lambda each: (any(op._torch for op in each._ops.values()), each._order)
+    ):
         for op in library._ops.values():
             policy, seen = _policy.policy_of(op.name, library.fallback_policy), json.loads(op._native.kernel_info())
             fallback = [] if policy == "strict" else [each for each in (op.fallback, op._native.reference) if each]
