@@ -54,7 +54,7 @@ struct PrintSink {
 /// A launch whose shapes are known. Addresses and scalars are known at each run.
 struct LaunchDescription {
   int64_t grid[3] = {1, 1, 1};
-  std::optional<double> tiles; ///< of a persistent kernel, if the package states the number
+  std::optional<double> tiles; ///< of a persistent kernel, if it is known before the run
   size_t firstWord = 0;        ///< position of the arguments in the call's words
   uint64_t bytes = 0;          ///< that the launch accesses, approximately
   double flops = 0;            ///< that it computes, approximately

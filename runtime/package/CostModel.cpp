@@ -84,8 +84,8 @@ Cost estimateCost(const Instance &instance, const LaunchStep &launch) {
   return flops && bytes ? Cost{*flops, *bytes} : Cost();
 }
 
-double countTiles(const Instance &instance, const LaunchStep &launch) {
-  return evaluate(instance.tiles, launch).value_or(0);
+std::optional<double> countTiles(const Instance &instance, const LaunchStep &launch) {
+  return instance.tiles.empty() ? std::nullopt : evaluate(instance.tiles, launch);
 }
 
 std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchStep &launch, int64_t processors) {
@@ -93,12 +93,13 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
     return std::nullopt;
   const TileWork &work = *instance.work;
   const chips::Chip &chip = chipOf(instance);
-  double tiles = launch.persistent ? countTiles(instance, launch)
-                                   : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
-  tiles = std::max(tiles, 1.0);
+  std::optional<double> count = launch.persistent
+                                    ? countTiles(instance, launch)
+                                    : double(launch.grid[0]) * double(launch.grid[1]) * double(launch.grid[2]);
   std::optional<double> flopsOfTile = evaluate(work.flops, launch), allBytes = evaluate(instance.bytes, launch);
-  if (!flopsOfTile || !allBytes)
+  if (!count || !flopsOfTile || !allBytes)
     return std::nullopt;
+  double tiles = std::max(*count, 1.0);
   double flops = *flopsOfTile, bytes = *allBytes / tiles;
   if (instance.launch) { // of a CTA, which may run several tiles side by side, or share one with other CTAs
     const LaunchShape &shape = *instance.launch;

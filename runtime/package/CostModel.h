@@ -18,8 +18,9 @@ struct Cost {
   double bytes = 0;
 };
 Cost estimateCost(const Instance &instance, const plan::LaunchStep &launch);
-/// Returns the number of tiles of a persistent kernel's launch, if the instance states it.
-double countTiles(const Instance &instance, const plan::LaunchStep &launch);
+/// Returns the number of tiles of a persistent kernel's launch. Returns nothing if the instance does not state it, or
+/// if it depends on a number outside the call's signature.
+std::optional<double> countTiles(const Instance &instance, const plan::LaunchStep &launch);
 
 /// The time on a machine that computes tiles side by side, one on each processor, until none is left.
 struct TimeEstimate {

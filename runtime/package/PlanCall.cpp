@@ -103,8 +103,7 @@ static device::LaunchDescription describeLaunch(const PlannedLaunch &launch, con
   const Instance &instance = *launch.instance;
   device::LaunchDescription description;
   std::copy(step.grid.begin(), step.grid.end(), description.grid);
-  if (!instance.tiles.empty())
-    description.tiles = countTiles(instance, step);
+  description.tiles = countTiles(instance, step);
   description.firstWord = launch.firstWord;
   for (const LaunchArg &arg : step.args)
     if (arg.kind == LaunchArg::Kind::View && arg.view.buffer >= 0)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/TripCount.h"
 #include "runtime/manifest/Read.h"
+#include "runtime/package/CostModel.h"
 #include "runtime/package/Tables.h"
 
 #include <gtest/gtest.h>
@@ -54,6 +55,16 @@ std::vector<TripCountStep> read(const char *steps, std::string *refusal = nullpt
 
 std::optional<double> value(const char *steps) { return evaluate(read(steps), launch()); }
 
+/// Returns the tiles of an instance that has as many as `steps` compute.
+std::optional<double> tiles(const char *steps) {
+  Instance instance;
+  CostFactor factor;
+  factor.kind = CostFactor::Kind::Count;
+  factor.steps = read(steps);
+  instance.tiles = {{1, {factor}}};
+  return countTiles(instance, launch());
+}
+
 std::string refusal(const char *steps) {
   std::string why;
   read(steps, &why);
@@ -77,6 +88,13 @@ TEST(TripCount, LoopsDoNotRunLessThanNever) {
 
 TEST(TripCount, NumbersThatAreNotPartOfTheSignatureAreNotKnown) {
   EXPECT_EQ(value(R"(["count", ["value", 2], 1, "+"])"), std::nullopt);
+}
+
+// A launch of 0 tiles would not run. One of unknown tiles gets as many blocks as the device holds.
+TEST(TripCount, UnknownTilesAreNotNone) {
+  EXPECT_EQ(tiles(R"(["count", ["value", 1], 16, "ceildiv"])"), 9);
+  EXPECT_EQ(tiles(R"(["count", ["value", 2], 16, "ceildiv"])"), std::nullopt);
+  EXPECT_EQ(countTiles(Instance(), launch()), std::nullopt);
 }
 
 TEST(TripCount, OthersAreRefused) {
