@@ -142,6 +142,14 @@ class Release:
         command += ["--out", self.options.out / "parts.json"]
         self.finish(self.start("parts", [str(part) for part in command]), 180)
 
+    def control(self) -> None:
+        """Checks control flow that follows from tiles."""
+        package = self.options.out / "control.kpkg"
+        command = [self.options.kpkg.absolute(), "build", DEVICE / "kernels" / "control.k", "-o", package]
+        command += ["--target", self.options.target, f"-j{self.options.jobs}"]
+        self.finish(self.start("build-control", [str(part) for part in command]), 120)
+        self.finish(self.start("control", [sys.executable, str(DEVICE / "control.py"), str(package)]), 60)
+
     def specs(self, name: str, families: list[str], jobs: int) -> tuple[str, subprocess.Popen[bytes], float]:
         """Starts the specs of the ops of `families`, `jobs` processes at a time."""
         command = [sys.executable, str(DEVICE / "run.py"), "--jobs", str(jobs)]
@@ -173,6 +181,7 @@ def main() -> int:
         list(builds.map(release.build, quick))
     if not options.without_specs:
         release.parts()
+        release.control()
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, SLOW))
