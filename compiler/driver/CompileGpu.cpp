@@ -15,6 +15,7 @@
 #include "dialect/lower/nvvm/LowerNvvm.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
@@ -406,13 +407,19 @@ static Expected<std::string> stageOfKernel(tile::KernelOp kernel, StringRef chip
 }
 
 Expected<std::string> stageText(mlir::ModuleOp variants, StringRef chip, CodeOptions options, Stage stage) {
+  const StringRef comment = stage == Stage::Llvm ? "; " : "// ";
   std::string text;
+  std::vector<std::string> refused;
+  bool hasCode = false;
   for (auto kernel : variants.getOps<tile::KernelOp>()) {
     auto ofKernel = stageOfKernel(kernel, chip, options, stage);
+    hasCode |= bool(ofKernel);
     if (!ofKernel)
-      return ofKernel.takeError();
-    text += *ofKernel;
+      refused.push_back(llvm::toString(ofKernel.takeError()));
+    text += ofKernel ? *ofKernel : (comment + refused.back() + "\n").str();
   }
+  if (!hasCode && !refused.empty())
+    return createStringError(llvm::join(refused, "\n"));
   return text;
 }
 

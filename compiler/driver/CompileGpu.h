@@ -78,7 +78,7 @@ llvm::Expected<GpuCode> compileToPackedPtx(tile::KernelOp kernel, llvm::StringRe
 GpuCode asPackedPtx(const GpuCode &code, llvm::StringRef chip, llvm::StringRef symbol);
 
 /// Returns a stage between the laid-out kernel and its PTX (Kgpu, Gpu, Nvvm, Llvm or Ptx) as text, for the first
-/// launch.
+/// launch. A kernel that the chip cannot run with that launch leaves a comment, unless none can run.
 llvm::Expected<std::string> stageText(mlir::ModuleOp variants, llvm::StringRef chip, CodeOptions options, Stage stage);
 /// Returns machine code as text, for the launch that compileForChip uses. Needs ptxas and a disassembler.
 llvm::Expected<std::string> sassText(mlir::ModuleOp variants, llvm::StringRef chip, CodeOptions options);
