@@ -18,8 +18,8 @@
 
 namespace kpkg::cpu {
 
-/// Waking workers costs some 10 us, in which one core moves about this much.
-static constexpr uint64_t inlineBytes = 64 << 10;
+/// Waking workers costs some 10 us, in which one core moves about this much from and to memory.
+static constexpr uint64_t inlineBytes = 192 << 10;
 /// Parts per thread: enough to balance unequal blocks, few enough that a part takes longer than the overhead of its
 /// task.
 static constexpr int64_t partsPerThread = 8;
@@ -80,7 +80,7 @@ int32_t run(const Launch &launch) {
   int64_t count = launch.call.grid[0] * launch.call.grid[1] * launch.call.grid[2];
   if (count <= 0)
     return 0;
-  if (count == 1 || launch.workBytes < inlineBytes)
+  if (count == 1 || launch.workBytes <= inlineBytes)
     return runPart(launch, 0, count);
   const int threads = usableThreads();
   if (threads == 1)
