@@ -114,7 +114,8 @@ Operand Elaborator::checkMethod(CallSite &site) {
       return (this->*method->second)(site);
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
     return notSupported(site.nameRange, "`." + site.name + "`",
-                        "there are `.atomic_add`, `.atomic_max` and `.atomic_min`");
+                        "there are `.atomic_add`, `.atomic_max`, `.atomic_min`, `.atomic_exchange` and "
+                        "`.atomic_compare_exchange`");
   std::string_view advice = site.base.type->isTile() ? adviceForForeignTileMethod(site.name) : "";
   if (!advice.empty()) {
     diags.report(diag::NotInLanguage, site.nameRange, "." + site.name, advice);

@@ -146,7 +146,7 @@ Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
     diags.report(diag::NotMutable, site.range());
     return error(site.range());
   }
-  if (nodeKind == Kind::AddStore && !isUpdatable(window->element))
+  if (nodeKind == Kind::AddStore && !isUpdatable(nodeKind, window->element))
     return notUpdatable(site, window->element);
   const Type *wanted = types.tile(window->element, window->shape);
   bool fits = value.type->isNumeric() && (value.constant ? fitsConstant(*value.constant, window->element)
@@ -174,26 +174,35 @@ Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
 
 Operand Elaborator::viewGather(CallSite &site) {
   Arguments arguments(*this, site);
-  const ast::Expr *maskExpr = arguments.named("mask"), *fillExpr = arguments.named("fill");
-  std::vector<const ast::Expr *> indexExprs = arguments.rest();
+  IndexedArguments given;
+  given.mask = arguments.named("mask");
+  given.fill = arguments.named("fill");
+  given.indices = arguments.rest();
   if (!arguments.finish())
     return error(site.range());
   const Type *view = site.base.type;
-  if (static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()),
+  if (static_cast<int>(given.indices.size()) != view->rank) {
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(given.indices.size()),
                  static_cast<int64_t>(view->rank));
     return error(site.range());
   }
-  return indexed(Kind::Gather, site, indexExprs, nullptr, maskExpr, fillExpr);
+  return indexed(Kind::Gather, site, given);
 }
 
 Operand Elaborator::viewScatter(CallSite &site) { return writeIndexed(Kind::Scatter, site); }
 Operand Elaborator::viewAtomicAdd(CallSite &site) { return writeIndexed(Kind::AtomicAdd, site); }
 Operand Elaborator::viewAtomicMax(CallSite &site) { return writeIndexed(Kind::AtomicMax, site); }
 Operand Elaborator::viewAtomicMin(CallSite &site) { return writeIndexed(Kind::AtomicMin, site); }
+Operand Elaborator::viewAtomicExchange(CallSite &site) { return writeIndexed(Kind::AtomicExchange, site); }
+Operand Elaborator::viewAtomicCompareExchange(CallSite &site) {
+  return writeIndexed(Kind::AtomicCompareExchange, site);
+}
 
-/// Returns whether atomic updates of this element type exist in hardware.
-bool Elaborator::isUpdatable(DType element) { return bitsOf(element) >= 32 && element != DType::Bool; }
+/// Returns whether all targets update such elements. Of 16 bits they only add floats.
+bool Elaborator::isUpdatable(Kind nodeKind, DType element) {
+  bool adds = nodeKind == Kind::AtomicAdd || nodeKind == Kind::AddStore;
+  return bitsOf(element) >= 32 || (adds && (element == DType::Float16 || element == DType::BFloat16));
+}
 
 Operand Elaborator::notUpdatable(CallSite &site, DType element) {
   return notSupported(site.range(), fmt::format("`.{}` on elements of {}", site.name, valueNameOf(element)),
@@ -203,17 +212,26 @@ Operand Elaborator::notUpdatable(CallSite &site, DType element) {
 /// Checks `.scatter(indices..., value, mask=)` and the atomic updates with the same arguments.
 Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
   Arguments arguments(*this, site);
-  const ast::Expr *maskExpr = arguments.named("mask"), *valueExpr = arguments.named("value");
-  std::vector<const ast::Expr *> indexExprs = arguments.rest();
+  IndexedArguments given;
+  given.mask = arguments.named("mask");
+  given.value = arguments.named("value");
+  given.expected = nodeKind == Kind::AtomicCompareExchange ? arguments.named("expected") : nullptr;
+  given.indices = arguments.rest();
   if (!arguments.finish())
     return error(site.range());
   const Type *view = site.base.type;
-  if (!valueExpr && !indexExprs.empty()) { // t.scatter(i, j, value)
-    valueExpr = indexExprs.back();
-    indexExprs.pop_back();
-  }
-  if (!valueExpr || static_cast<int>(indexExprs.size()) != view->rank) {
-    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(indexExprs.size()),
+  auto takeLast = [&](const ast::Expr *&argument) { // t.scatter(i, j, value)
+    if (argument || given.indices.empty())
+      return;
+    argument = given.indices.back();
+    given.indices.pop_back();
+  };
+  takeLast(given.value);
+  if (nodeKind == Kind::AtomicCompareExchange)
+    takeLast(given.expected);
+  bool lacksValue = !given.value || (nodeKind == Kind::AtomicCompareExchange && !given.expected);
+  if (lacksValue || static_cast<int>(given.indices.size()) != view->rank) {
+    diags.report(diag::RankMismatch, site.range(), "the list of indices", static_cast<int64_t>(given.indices.size()),
                  static_cast<int64_t>(view->rank));
     return error(site.range());
   }
@@ -224,13 +242,29 @@ Operand Elaborator::writeIndexed(Kind nodeKind, CallSite &site) {
   if (combineDepth)
     return notSupported(site.range(), "`." + std::string(site.name) + "` inside `reduce` or `scan`",
                         "write the result");
-  if (nodeKind != Kind::Scatter && !isUpdatable(view->element))
+  if (nodeKind != Kind::Scatter && !isUpdatable(nodeKind, view->element))
     return notUpdatable(site, view->element);
-  return indexed(nodeKind, site, indexExprs, valueExpr, maskExpr, nullptr);
+  return indexed(nodeKind, site, given);
 }
 
-Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs,
-                            const ast::Expr *valueExpr, const ast::Expr *maskExpr, const ast::Expr *fillExpr) {
+/// Checks a value for elements of a view. The result is in error after a report.
+Operand Elaborator::elementValue(const ast::Expr &expr, DType wanted, std::string_view what) {
+  Operand value = check(expr);
+  if (value.isError())
+    return value;
+  bool fits = value.type->isNumeric() &&
+              (value.constant ? fitsConstant(*value.constant, wanted) : value.type->element == wanted);
+  if (fits)
+    return value;
+  std::string_view element = valueNameOf(wanted);
+  DiagnosticBuilder report =
+      diags.report(diag::TypeMismatch, expr.range, what, describe(value), "a tile of " + std::string(element));
+  if (value.type->isNumeric())
+    report.note(diag::CastConverts, expr.range, element);
+  return error(expr.range);
+}
+
+Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const IndexedArguments &given) {
   const Type *view = site.base.type;
   std::vector<Operand> indices;
   std::vector<int64_t> shape;
@@ -241,44 +275,37 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<con
       shape = *met;
     return met.has_value();
   };
-  for (const ast::Expr *expr : indexExprs) {
-    Operand index = check(*expr);
+  /// Checks a tile of indices or a mask.
+  auto checkTile = [&](const ast::Expr &expr, std::string_view what, auto suits, std::string_view wanted) {
+    Operand tile = check(expr);
+    if (tile.isError())
+      return tile;
+    if (!tile.type->isNumeric() || !suits(tile.type->element)) {
+      diags.report(diag::TypeMismatch, expr.range, what, describe(tile), wanted);
+      return error(site.range());
+    }
+    return meet(tile) ? tile : error(site.range());
+  };
+  for (const ast::Expr *expr : given.indices) {
+    Operand index =
+        checkTile(*expr, "an index", [](DType element) { return isInteger(element); }, "a tile of integers");
     if (index.isError())
       return index;
-    if (!index.type->isNumeric() || !isInteger(index.type->element)) {
-      diags.report(diag::TypeMismatch, expr->range, "an index", describe(index), "a tile of integers");
-      return error(site.range());
-    }
-    if (!meet(index))
-      return error(site.range());
     indices.push_back(index);
   }
-  Operand mask = maskExpr ? check(*maskExpr) : Operand();
-  if (maskExpr) {
-    if (mask.isError())
-      return mask;
-    if (!mask.type->isNumeric() || mask.type->element != DType::Bool) {
-      diags.report(diag::TypeMismatch, maskExpr->range, "`mask`", describe(mask), "a tile of Bool");
-      return error(site.range());
-    }
-    if (!meet(mask))
+  Operand mask, value, expected;
+  if (given.mask)
+    mask = checkTile(*given.mask, "`mask`", [](DType element) { return element == DType::Bool; }, "a tile of Bool");
+  if (given.mask && mask.isError())
+    return mask;
+  if (given.value) {
+    value = elementValue(*given.value, view->element, "the value");
+    if (value.isError() || !meet(value))
       return error(site.range());
   }
-  Operand value = valueExpr ? check(*valueExpr) : Operand();
-  if (valueExpr) {
-    if (value.isError())
-      return value;
-    bool fits = value.type->isNumeric() &&
-                (value.constant ? fitsConstant(*value.constant, view->element) : value.type->element == view->element);
-    if (!fits) {
-      std::string_view element = valueNameOf(view->element);
-      DiagnosticBuilder report = diags.report(diag::TypeMismatch, valueExpr->range, "the value", describe(value),
-                                              "a tile of " + std::string(element));
-      if (value.type->isNumeric())
-        report.note(diag::CastConverts, valueExpr->range, element);
-      return error(site.range());
-    }
-    if (!meet(value))
+  if (given.expected) {
+    expected = elementValue(*given.expected, view->element, "`expected`");
+    if (expected.isError() || !meet(expected))
       return error(site.range());
   }
   if (shape.empty()) {
@@ -288,20 +315,22 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const std::vector<con
   std::vector<Node *> operands = {site.base.node};
   for (const Operand &index : indices)
     operands.push_back(numberAs(index, DType::Int, shape));
-  if (valueExpr) {
+  if (given.value) {
     operands.push_back(numberAs(value, view->element, shape));
   } else {
     Operand zero = constant(view->element == DType::Bool ? Value(false) : Value(int64_t(0)), site.range());
-    operands.push_back(convert(fillExpr ? check(*fillExpr) : zero, types.scalar(view->element), "`fill`"));
+    operands.push_back(convert(given.fill ? check(*given.fill) : zero, types.scalar(view->element), "`fill`"));
   }
-  if (maskExpr)
+  if (given.mask)
     operands.push_back(numberAs(mask, DType::Bool, shape));
-  std::vector<int64_t> hasMask = {maskExpr != nullptr};
-  if (valueExpr) {
+  if (given.expected)
+    operands.push_back(numberAs(expected, view->element, shape));
+  std::vector<int64_t> hasMask = {given.mask != nullptr};
+  if (nodeKind == Kind::Scatter) {
     Operand done = result(nodeKind, types.none, site.range(), std::move(operands), std::move(hasMask));
     return done.isError() ? done : none(site.range());
   }
-  return result(Kind::Gather, types.tile(view->element, shape), site.range(), std::move(operands), std::move(hasMask));
+  return result(nodeKind, types.tile(view->element, shape), site.range(), std::move(operands), std::move(hasMask));
 }
 
 Operand Elaborator::callPrint(CallSite &site) {

@@ -214,11 +214,16 @@ private:
   Operand blockOf(CallSite &site, bool isTile);
   Operand writeWindow(Kind nodeKind, CallSite &site);
   Operand writeIndexed(Kind nodeKind, CallSite &site);
-  static bool isUpdatable(DType element);
+  static bool isUpdatable(Kind nodeKind, DType element);
   Operand notUpdatable(CallSite &site, DType element);
-  /// Checks a Gather, a Scatter or an atomic update. Without `valueExpr` it is a Gather.
-  Operand indexed(Kind nodeKind, CallSite &site, const std::vector<const ast::Expr *> &indexExprs,
-                  const ast::Expr *valueExpr, const ast::Expr *maskExpr, const ast::Expr *fillExpr);
+  /// The arguments of an access to elements at tiles of indices. Null where absent.
+  struct IndexedArguments {
+    std::vector<const ast::Expr *> indices;
+    const ast::Expr *value = nullptr, *expected = nullptr, *mask = nullptr, *fill = nullptr;
+  };
+  Operand elementValue(const ast::Expr &expr, DType wanted, std::string_view what);
+  /// Checks a Gather, a Scatter or an atomic update. Without a value it is a Gather.
+  Operand indexed(Kind nodeKind, CallSite &site, const IndexedArguments &given);
   Operand viewQuery(Kind nodeKind, const Operand &view, const ast::IndexExpr &expr);
   Operand tensorQuery(Kind nodeKind, const Operand &tensor, const ast::IndexExpr &expr);
   Operand tensorAttribute(const Operand &tensor, const ast::AttributeExpr &expr);

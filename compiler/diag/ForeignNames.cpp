@@ -39,6 +39,8 @@ const Group names[] = {
      {"sqrtf", "rsqrtf", "expf", "logf", "tanhf", "sinf", "cosf", "fabs", "fabsf", "erff"}},
     {"write `x.atomic_add(i, value)`, or `.atomic_max` and `.atomic_min`",
      {"atomicAdd", "atomicMax", "atomicMin", "atomic_add", "atomic_max", "atomic_min"}},
+    {"write `x.atomic_compare_exchange(i, expected, value)`", {"atomicCAS", "atomic_cas"}},
+    {"write `x.atomic_exchange(i, value)`", {"atomicExch", "atomic_xchg"}},
     {"reductions are methods of tiles, such as `t.sum(axis=0)`",
      {"warp_reduce", "block_reduce", "warp_sum", "block_sum", "shuffle_down", "shuffle_xor", "__shfl_down_sync",
       "__shfl_xor_sync", "__reduce_add_sync"}},

@@ -29,15 +29,34 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
   return dtypes;
 }
 
-/// Returns whether results are deterministic. Float sums depend on the order in which blocks add to them.
+/// Returns whether the result of an update depends on the order in which blocks update an element. Sums of integers,
+/// maxima and minima do not, but what an update finds does.
+bool dependsOnOrder(tile::AtomicOp update) {
+  if (update.getOld() && !update.getOld().use_empty())
+    return true;
+  switch (update.getKind()) {
+  case tile::AtomicKind::Add:
+    return mlir::isa<mlir::FloatType>(update.getView().getType().getElementType());
+  case tile::AtomicKind::Exchange:
+  case tile::AtomicKind::CompareExchange:
+    return true;
+  case tile::AtomicKind::Max:
+  case tile::AtomicKind::Min:
+  case tile::AtomicKind::UMax:
+  case tile::AtomicKind::UMin:
+    return false;
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+/// Returns whether results are deterministic: no update depends on the order of blocks.
 bool isDeterministic(tile::KernelOp kernel) {
   mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
     auto atomic = dyn_cast<tile::AtomicOp>(op);
     auto adds = dyn_cast<tile::AddStoreOp>(op);
-    bool sumsFloats = (atomic && atomic.getKind() == tile::AtomicKind::Add &&
-                       isa<mlir::FloatType>(atomic.getView().getType().getElementType())) ||
-                      (adds && isa<mlir::FloatType>(adds.getView().getType().getElementType()));
-    return sumsFloats ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+    bool depends = (atomic && dependsOnOrder(atomic)) ||
+                   (adds && mlir::isa<mlir::FloatType>(adds.getView().getType().getElementType()));
+    return depends ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
   return !found.wasInterrupted();
 }

@@ -60,7 +60,13 @@ mlir::Type deviceType(OpBuilder &builder, const Type *type) {
 class KernelBody final : public Body {
 public:
   KernelBody(const hir::Function &function, const SourceManager &sources, tile::KernelOp kernel)
-      : Body(function, sources, OpBuilder::atBlockEnd(&kernel.getBody().front())), kernel(kernel) {}
+      : Body(function, sources, OpBuilder::atBlockEnd(&kernel.getBody().front())), kernel(kernel) {
+    for (const hir::Node &node : function.nodes) {
+      used.insert(node.operands.begin(), node.operands.end());
+      for (const std::unique_ptr<hir::Block> &region : node.regions)
+        used.insert(region->yields.begin(), region->yields.end());
+    }
+  }
 
   void build() {
     block(function.body);
@@ -73,6 +79,8 @@ private:
   tile::KernelOp kernel;
   /// The ops of Combine and Scan nodes.
   llvm::DenseMap<const hir::Node *, Operation *> several;
+  /// The nodes whose values other nodes read.
+  llvm::DenseSet<const hir::Node *> used;
 
   mlir::Type element(DType dtype) override { return deviceElement(builder, dtype); }
   mlir::Type convertOther(const Type *type) override { return deviceType(builder, type); }
@@ -194,14 +202,21 @@ private:
       return {};
 #define HIR_ATOMIC(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
-      tile::AtomicOp::create(builder, loc, atomicKind(node), value(), at(&place), indices(), mask());
-      return {};
+      return update(node, loc, value(), indices(), mask());
 #define HIR_ACCESS(Name)
 #define HIR(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
       break;
     }
     llvm_unreachable("a node that accesses no memory");
+  }
+
+  mlir::Value update(const hir::Node &node, Location loc, mlir::Value value, ValueRange indices, mlir::Value mask) {
+    mlir::Type old = used.contains(&node) ? convert(node.type) : mlir::Type(); // without it, memory answers nothing
+    mlir::Value expected = node.kind == Kind::AtomicCompareExchange ? at(node.operands.back()) : mlir::Value();
+    return tile::AtomicOp::create(builder, loc, old, atomicKind(node), value, at(node.operands[0]), indices, mask,
+                                  expected)
+        .getOld();
   }
 
   mlir::Value readElement(const hir::Node &node, Location loc) {
@@ -245,6 +260,10 @@ private:
       return isUnsigned ? tile::AtomicKind::UMin : tile::AtomicKind::Min;
     case Kind::AtomicAdd:
       return tile::AtomicKind::Add;
+    case Kind::AtomicExchange:
+      return tile::AtomicKind::Exchange;
+    case Kind::AtomicCompareExchange:
+      return tile::AtomicKind::CompareExchange;
 #define HIR_ATOMIC(Name)
 #define HIR(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"

@@ -107,6 +107,8 @@ static llvm::Error scatter(Frame &frame, Operation &op) {
 /// Returns the value that an atomic update leaves in memory.
 static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
   using enum tile::AtomicKind;
+  if (kind == Exchange || kind == CompareExchange)
+    return value;
   Cell result;
   if (isFloat(element)) {
     bool isNan = std::isnan(old.f) || std::isnan(value.f);
@@ -114,7 +116,7 @@ static Cell updated(tile::AtomicKind kind, Type element, Cell old, Cell value) {
                     : isNan       ? NAN
                     : kind == Max ? std::max(old.f, value.f)
                                   : std::min(old.f, value.f);
-    result.f = element.isF32() ? static_cast<float>(chosen) : chosen;
+    result.f = roundTo(chosen, element);
     return result;
   }
   bool isLess =
@@ -139,17 +141,32 @@ static llvm::Error addStore(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+/// Returns whether memory would hold the same bits for both.
+static bool haveSameBits(Cell one, Cell other, Type element) {
+  uint64_t bits = 0, others = 0;
+  storeCell(reinterpret_cast<char *>(&bits), one, element);
+  storeCell(reinterpret_cast<char *>(&others), other, element);
+  return bits == others;
+}
+
 static llvm::Error atomic(Frame &frame, Operation &op) {
   auto atomic = cast<tile::AtomicOp>(op);
   const View &view = frame.view(atomic.getView());
   const Tile &value = frame.tile(atomic.getValue());
   if (llvm::Error exceeded = frame.count(op, value.size()))
     return exceeded;
+  const Tile *expected = atomic.getExpected() ? &frame.tile(atomic.getExpected()) : nullptr;
+  Tile before = Tile::ofType(atomic.getValue().getType());
   forEachIndexed(frame, view, atomic.getIndices(), atomic.getMask(), value.size(), [&](int64_t i, char *address) {
-    if (address)
-      storeCell(address, updated(atomic.getKind(), view.storage, loadCell(address, view.storage), value.cells[i]),
-                view.storage);
+    if (!address)
+      return;
+    before.cells[i] = loadCell(address, view.storage);
+    if (expected && !haveSameBits(before.cells[i], expected->cells[i], view.storage))
+      return;
+    storeCell(address, updated(atomic.getKind(), view.storage, before.cells[i], value.cells[i]), view.storage);
   });
+  if (atomic.getOld())
+    frame.set(atomic.getOld(), std::move(before));
   return llvm::Error::success();
 }
 

@@ -142,13 +142,13 @@ class Release:
         command += ["--out", self.options.out / "parts.json"]
         self.finish(self.start("parts", [str(part) for part in command]), 180)
 
-    def control(self) -> None:
-        """Checks control flow that follows from tiles."""
-        package = self.options.out / "control.kpkg"
-        command = [self.options.kpkg.absolute(), "build", DEVICE / "kernels" / "control.k", "-o", package]
+    def cases(self, name: str) -> None:
+        """Builds the kernels of a script, and checks its cases."""
+        package = self.options.out / f"{name}.kpkg"
+        command = [self.options.kpkg.absolute(), "build", DEVICE / "kernels" / f"{name}.k", "-o", package]
         command += ["--target", self.options.target, f"-j{self.options.jobs}"]
-        self.finish(self.start("build-control", [str(part) for part in command]), 120)
-        self.finish(self.start("control", [sys.executable, str(DEVICE / "control.py"), str(package)]), 60)
+        self.finish(self.start(f"build-{name}", [str(part) for part in command]), 120)
+        self.finish(self.start(name, [sys.executable, str(DEVICE / f"{name}.py"), str(package)]), 60)
 
     def specs(self, name: str, families: list[str], jobs: int) -> tuple[str, subprocess.Popen[bytes], float]:
         """Starts the specs of the ops of `families`, `jobs` processes at a time."""
@@ -181,7 +181,8 @@ def main() -> int:
         list(builds.map(release.build, quick))
     if not options.without_specs:
         release.parts()
-        release.control()
+        release.cases("control")
+        release.cases("atomics")
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, SLOW))

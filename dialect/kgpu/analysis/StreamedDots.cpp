@@ -210,6 +210,8 @@ static WhyNot whyNotBeside(Operation *op) {
   // The producer warp would need a number whose tile only the consumers hold.
   if (isa<tile::ScalarOp>(op))
     return "a kernel whose products are of warpgroups reads no `scalar` of a tile";
+  if (auto atomic = dyn_cast<tile::AtomicOp>(op); atomic && atomic.getOld())
+    return "a kernel whose products are of warpgroups reads no old values of atomic updates";
   return std::nullopt;
 }
 

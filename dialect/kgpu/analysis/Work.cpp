@@ -142,11 +142,17 @@ bool isFetchable(tile::LoadOp load) {
   return view.getUnit() >= 0 && facts.align >= 16 && facts.divisible * view.getElementBytes() >= 16;
 }
 
+/// Returns whether only one thread learns what an update found in memory, and the others need it too.
+bool returnsOld(Operation *op) {
+  auto atomic = dyn_cast<tile::AtomicOp>(op);
+  return atomic && atomic.getOld();
+}
+
 /// Returns whether the op does the same in a packed kernel as in an unpacked one.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp, tile::ExtractOp,
           tile::JoinOp>(op) ||
-      isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
+      returnsOld(op) || isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
     return false;
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
     // Extents of 1 may be added or removed; any other reshape could need an exchange.
@@ -171,7 +177,7 @@ Work measure(tile::KernelOp kernel, const TargetModel &target) {
         work.computedElements = std::max(work.computedElements, type.getNumElements());
     work.packable = work.packable && isPackable(op);
     work.prints = work.prints || isa<tile::PrintOp>(op);
-    work.movesParts = work.movesParts || isa<tile::ExtractOp, tile::JoinOp>(op);
+    work.movesParts = work.movesParts || isa<tile::ExtractOp, tile::JoinOp>(op) || returnsOld(op);
     if (RankedTensorType type = movedTile(op)) {
       if (bytesOf(type) > work.widestBytes) {
         work.widestBytes = bytesOf(type);

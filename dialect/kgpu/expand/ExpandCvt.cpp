@@ -18,9 +18,10 @@
 //         %n = kgpu.slice_buffer %m [0, 1] step [1, 3] : ... -> !kgpu.smem<4x3xf32, "4B rep 4x3 stride 48,12">
 //         %w = kgpu.local_load %n : ... -> tensor<4x3xf32, #w>
 //
-// A tile.join stores each part to a slice of one buffer. A conversion stays if shuffles can do it at lower cost than
-// shared memory. It also stays if shuffles can do it in a kernel with roles, and its users are only scatters, or, with
-// `producers`, stores.
+// A tile.join stores each part to a slice of one buffer. The result of a tile.atomic is known to the first thread
+// that holds an element, and the other threads load it from a buffer. A conversion stays if shuffles can do it
+// at lower cost than shared memory. It also stays if shuffles can do it in a kernel with roles, and its users are only
+// scatters, or, with `producers`, stores.
 //
 // On entry: every tile has a layout.
 // On exit: every remaining kgpu.cvt_layout renames registers or shuffles. Every tile.reshape, tile.extract and
@@ -153,10 +154,28 @@ LogicalResult expand(tile::JoinOp op, bool isPacked) {
   return success();
 }
 
+/// Hands the old values, which only first replicas have, to all replicas.
+LogicalResult expand(tile::AtomicOp op, bool isPacked) {
+  Value old = op.getOld();
+  if (!old || old.use_empty() || !layoutOf(old).isReplicated())
+    return success();
+  if (failed(checkShared(op, old, isPacked)))
+    return failure();
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  Value buffer = storedTile(builder, op.getLoc(), old);
+  Value loaded = LocalLoadOp::create(builder, op.getLoc(), old.getType(), buffer);
+  old.replaceUsesWithIf(loaded, [&](OpOperand &use) { return !isa<LocalStoreOp>(use.getOwner()); });
+  return success();
+}
+
 struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
     bool isPacked = launch.blocks > 1;
+    for (auto op : opsIn<tile::AtomicOp>(getOperation()))
+      if (failed(expand(op, isPacked)))
+        return signalPassFailure();
     for (auto op : opsIn<tile::ReshapeOp>(getOperation()))
       if (failed(expand(op, isPacked)))
         return signalPassFailure();

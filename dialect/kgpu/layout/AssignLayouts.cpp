@@ -237,6 +237,8 @@ private:
         .Case([&](tile::AtomicOp atomic) {
           for (Value operand : atomic->getOperands())
             join(operand, atomic.getValue());
+          if (atomic.getOld())
+            join(atomic.getOld(), atomic.getValue());
         });
   }
 

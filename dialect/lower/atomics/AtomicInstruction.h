@@ -21,8 +21,12 @@ inline mlir::LLVM::AtomicBinOp atomicInstruction(tile::AtomicKind kind, bool isF
     return AtomicBinOp::umax;
   case tile::AtomicKind::UMin:
     return AtomicBinOp::umin;
+  case tile::AtomicKind::Exchange:
+    return AtomicBinOp::xchg;
+  case tile::AtomicKind::CompareExchange:
+    break;
   }
-  llvm_unreachable("all kinds are listed");
+  llvm_unreachable("an atomic update that is no read-modify-write");
 }
 
 } // namespace kpkg::lower

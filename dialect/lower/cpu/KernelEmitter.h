@@ -205,10 +205,12 @@ private:
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  /// Calls `function(pointer, position)` for each element of index tiles of `shape`. For elements that must not be
-  /// accessed, the pointer is `dummy`.
+  mlir::Value updateElement(tile::AtomicOp op, mlir::Value pointer, const Position &position);
+  mlir::Value addToNarrowFloat(mlir::Value pointer, mlir::Value value, mlir::Type element);
+  /// Calls `function(pointer, valid, position)` for each element of index tiles of `shape`. For elements that must not
+  /// be accessed, the pointer is `dummy`. A null `valid` means that all are accessed.
   void forEachIndexed(mlir::Value view, mlir::ValueRange indices, mlir::Value mask, llvm::ArrayRef<int64_t> shape,
-                      llvm::function_ref<void(mlir::Value, const Position &)> function);
+                      llvm::function_ref<void(mlir::Value, mlir::Value, const Position &)> function);
   void storeChunk(tile::StoreOp op, const Position &position, mlir::Value value, mlir::Value end);
   mlir::Value elementPointer(mlir::Value base, mlir::Type element, mlir::Value offset);
   mlir::Value loadElements(mlir::Value pointer, mlir::Type element, int64_t lanes);

@@ -1,6 +1,5 @@
 // Emits loads and stores of vectors and scalars: views, masks, strides.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/lower/atomics/AtomicInstruction.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -275,48 +274,6 @@ Value KernelEmitter::emitGather(tile::GatherOp op, const Position &position) {
                                             ValueRange{fills}, builder.getI32IntegerAttr(memoryBytes(element)));
     return fromMemory(raw, element);
   });
-}
-
-void KernelEmitter::forEachIndexed(Value viewValue, ValueRange indices, Value mask, ArrayRef<int64_t> shape,
-                                   llvm::function_ref<void(Value, const Position &)> function) {
-  const View view = views.at(viewValue);
-  openScope(nullptr);
-  forEachElement(shape, -1, [&](const Position &position) {
-    Value valid = view.valid, offset = indexConstant(0);
-    for (auto [dim, tile] : llvm::enumerate(indices)) {
-      Value index = emit(tile, position);
-      valid = both(valid, compare(arith::CmpIPredicate::ult, index, view.shape[dim]));
-      offset = add(offset, mul(index, view.stride[dim]));
-    }
-    if (mask)
-      valid = both(valid, emit(mask, position));
-    Value pointer = elementPointer(view.pointer, view.element, offset);
-    if (valid)
-      pointer = LLVM::SelectOp::create(builder, loc, valid, pointer, dummy);
-    function(pointer, position);
-  });
-  closeScope();
-}
-
-LogicalResult KernelEmitter::emitScatter(tile::ScatterOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
-  forEachIndexed(op.getView(), op.getIndices(), op.getMask(), type.getShape(),
-                 [&](Value pointer, const Position &position) {
-                   storeElements(emit(op.getValue(), position), pointer, type.getElementType());
-                 });
-  return failure(failed);
-}
-
-LogicalResult KernelEmitter::emitAtomic(tile::AtomicOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
-  Type element = type.getElementType();
-  LLVM::AtomicBinOp instruction = atomicInstruction(op.getKind(), isa<FloatType>(element));
-  forEachIndexed(
-      op.getView(), op.getIndices(), op.getMask(), type.getShape(), [&](Value pointer, const Position &position) {
-        Value value = toMemory(emit(op.getValue(), position), element);
-        LLVM::AtomicRMWOp::create(builder, loc, instruction, pointer, value, LLVM::AtomicOrdering::monotonic);
-      });
-  return failure(failed);
 }
 
 } // namespace kpkg::lower::cpu

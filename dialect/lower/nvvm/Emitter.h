@@ -94,6 +94,7 @@ private:
   mlir::LogicalResult emitGather(tile::GatherOp op);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
+  mlir::Value updateElement(tile::AtomicOp op, mlir::Value pointer, unsigned reg);
   std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type,
                                     unsigned reg);
 

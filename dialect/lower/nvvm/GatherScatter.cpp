@@ -67,26 +67,59 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   return {pointer, inside};
 }
 
-/// Emits relaxed updates with device scope. Their results are unused, so ptxas emits reductions (red).
+/// Emits the update of register `reg`'s element at `pointer`, and returns the old element.
+Value Emitter::updateElement(tile::AtomicOp op, Value pointer, unsigned reg) {
+  using enum LLVM::AtomicOrdering;
+  Type element = cast<RankedTensorType>(op.getValue().getType()).getElementType();
+  auto inMemory = [&](Value value) {
+    return element.isIndex() ? arith::IndexCastOp::create(builder, builder.getI64Type(), value).getResult() : value;
+  };
+  Value value = inMemory(registersOf(op.getValue())[reg]);
+  if (op.getKind() == tile::AtomicKind::CompareExchange) {
+    Value expected = bitsOfElement(builder, inMemory(registersOf(op.getExpected())[reg]));
+    Value found = LLVM::AtomicCmpXchgOp::create(builder, pointer, expected, bitsOfElement(builder, value), monotonic,
+                                                monotonic, "device");
+    return elementOfBits(builder, LLVM::ExtractValueOp::create(builder, found, 0), element);
+  }
+  LLVM::AtomicBinOp instruction = atomicInstruction(op.getKind(), isa<FloatType>(element));
+  Value old = LLVM::AtomicRMWOp::create(builder, instruction, pointer, value, monotonic, "device");
+  return op.getOld() && element.isIndex() ? arith::IndexCastOp::create(builder, element, old).getResult() : old;
+}
+
+/// Emits relaxed updates with device scope. Where their results are unused, ptxas emits reductions (red). Only the
+/// first replica of an element has its old value.
 LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getValue().getType());
   const Layout &layout = kgpu::layoutOf(op.getValue());
-  bool isFloat = isa<FloatType>(type.getElementType()), isIndex = type.getElementType().isIndex();
+  Type element = type.getElementType();
+  bool hasOld = op.getOld() && !op.getOld().use_empty();
   Value first = place.isFirstReplica(layout);
+  TileRegisters old;
   for (unsigned reg = 0; reg < layout.registers(); ++reg) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
     if (first)
       inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
-    Value value = registersOf(op.getValue())[reg];
-    if (isIndex)
-      value = arith::IndexCastOp::create(builder, builder.getI64Type(), value);
+    if (!inside) {
+      old.push_back(updateElement(op, pointer, reg));
+      continue;
+    }
     OpBuilder::InsertionGuard guard(builder);
-    if (inside)
-      builder.setInsertionPointToStart(scf::IfOp::create(builder, inside, /*withElseRegion=*/false).thenBlock());
-    LLVM::AtomicRMWOp::create(builder, atomicInstruction(op.getKind(), isFloat), pointer, value,
-                              LLVM::AtomicOrdering::monotonic, "device");
+    Value zero;
+    if (hasOld)
+      zero = arith::ConstantOp::create(builder, builder.getZeroAttr(element));
+    auto branch = scf::IfOp::create(builder, hasOld ? TypeRange(element) : TypeRange(), inside, hasOld);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value found = updateElement(op, pointer, reg);
+    if (!hasOld)
+      continue;
+    scf::YieldOp::create(builder, found);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, zero);
+    old.push_back(branch.getResult(0));
   }
+  if (hasOld)
+    define(op.getOld(), std::move(old));
   return success();
 }
 

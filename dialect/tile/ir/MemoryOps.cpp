@@ -82,9 +82,14 @@ static LogicalResult verifyWritable(Operation *op, ViewType view) {
   return success();
 }
 
-static LogicalResult verifyUpdated(Operation *op, Type element) {
-  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64) && !element.isIndex())
-    return op->emitOpError() << "updates elements of f32, f64, i32, i64 or index, not " << element;
+static LogicalResult verifyUpdated(Operation *op, AtomicKind kind, Type element) {
+  bool isNarrowSum = kind == AtomicKind::Add && (element.isF16() || element.isBF16());
+  if (!element.isF32() && !element.isF64() && !element.isInteger(32) && !element.isInteger(64) && !element.isIndex() &&
+      !isNarrowSum)
+    return op->emitOpError() << (kind == AtomicKind::Add
+                                     ? "adds to elements of f16, bf16, f32, f64, i32, i64 or index, not "
+                                     : "updates elements of f32, f64, i32, i64 or index, not ")
+                             << element;
   return success();
 }
 
@@ -100,7 +105,7 @@ LogicalResult StoreOp::verify() {
 
 LogicalResult AddStoreOp::verify() {
   ViewType view = getView().getType();
-  if (failed(verifyUpdated(*this, view.getElementType())) || failed(verifyWritable(*this, view)))
+  if (failed(verifyUpdated(*this, AtomicKind::Add, view.getElementType())) || failed(verifyWritable(*this, view)))
     return failure();
   return verifyAccess(*this, view, getOffsets().size(), getValue().getType());
 }
@@ -133,10 +138,15 @@ LogicalResult ScatterOp::verify() {
 
 LogicalResult AtomicOp::verify() {
   Type element = getView().getType().getElementType();
-  if (failed(verifyUpdated(*this, element)))
+  if (failed(verifyUpdated(*this, getKind(), element)))
     return failure();
   if (isa<FloatType>(element) && (getKind() == AtomicKind::UMax || getKind() == AtomicKind::UMin))
     return emitOpError() << "takes floats as unsigned numbers";
+  if ((getKind() == AtomicKind::CompareExchange) != bool(getExpected()))
+    return emitOpError() << "has `expected` if and only if it is a compare_exchange";
+  for (Value other : {getExpected(), getOld()})
+    if (other && other.getType() != getValue().getType())
+      return emitOpError() << "exchanges " << getValue().getType() << " for " << other.getType();
   if (failed(verifyWritable(*this, getView().getType())))
     return failure();
   return verifyIndexed(*this, getView().getType(), getIndices(), getMask(), getValue().getType());

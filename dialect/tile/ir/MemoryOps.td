@@ -173,17 +173,29 @@ def Tile_AtomicOp : Tile_Op<"atomic", [AttrSizedOperandSegments]> {
   let description = [{
     An element has no effect if its coordinates are outside the view or its mask is false. Updates of one element, by
     this block or others, are atomic, and their order is unspecified. They do not order other memory accesses. Float max
-    and min propagate NaN. Elements are f32, f64, i32, i64 or index.
+    and min propagate NaN. `exchange` writes the value. `compare_exchange` writes it if the element has the bits of
+    `expected`. Elements are f32, f64, i32, i64 or index; `add` also takes f16 and bf16.
+
+    The optional result has the elements before the update. It is 0 where an element has no effect.
 
     ```mlir
     tile.atomic add %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
+    %old = tile.atomic compare_exchange %a, %y[%i] expected %e : tensor<8xi32>, !tile.view<1xi32, mut>, tensor<8xindex> -> tensor<8xi32>
     ```
   }];
   let arguments = (ins Tile_AtomicKind:$kind, Tile_Tile:$value, Arg<Tile_ViewType, "", [MemRead, MemWrite]>:$view,
-                       Variadic<Tile_IndexTile>:$indices, Optional<Tile_BoolTile>:$mask);
+                       Variadic<Tile_IndexTile>:$indices, Optional<Tile_BoolTile>:$mask, Optional<Tile_Tile>:$expected);
+  let results = (outs Optional<Tile_Tile>:$old);
+  let builders = [
+    /// Builds an update without a result.
+    OpBuilder<(ins "::kpkg::tile::AtomicKind":$kind, "::mlir::Value":$value, "::mlir::Value":$view, "::mlir::ValueRange":$indices, "::mlir::Value":$mask), [{
+      build($_builder, $_state, ::mlir::Type(), kind, value, view, indices, mask, ::mlir::Value());
+    }]>
+  ];
   let assemblyFormat = [{
-    $kind $value `,` $view `[` $indices `]` (`mask` $mask^)? attr-dict `:` type($value) `,` qualified(type($view)) `,`
-    custom<IndexTileType>(ref($indices), ref($mask), type($indices), type($mask))
+    $kind $value `,` $view `[` $indices `]` (`mask` $mask^)? (`expected` $expected^)? attr-dict `:` type($value) `,`
+    qualified(type($view)) `,` custom<UpdateTypes>(ref($indices), ref($mask), ref($expected), ref(type($value)),
+        type($indices), type($mask), type($expected)) (`->` type($old)^)?
   }];
   let hasVerifier = 1;
 }

@@ -24,6 +24,21 @@ static void printIndexTileType(OpAsmPrinter &printer, Operation *, ValueRange in
   printer << indexTypes.front();
 }
 
+/// Parses the type for index tiles and the mask. Elements are compared with values of the type of the new ones.
+static ParseResult parseUpdateTypes(OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> indices,
+                                    const std::optional<OpAsmParser::UnresolvedOperand> &mask,
+                                    const std::optional<OpAsmParser::UnresolvedOperand> &expected, Type valueType,
+                                    SmallVectorImpl<Type> &indexTypes, Type &maskType, Type &expectedType) {
+  if (expected)
+    expectedType = valueType;
+  return parseIndexTileType(parser, indices, mask, indexTypes, maskType);
+}
+
+static void printUpdateTypes(OpAsmPrinter &printer, Operation *, ValueRange, Value, Value, Type, TypeRange indexTypes,
+                             Type, Type) {
+  printer << indexTypes.front();
+}
+
 /// Infers the types of the results from the inputs, whose types are printed already.
 static ParseResult parseSameTypes(OpAsmParser &, ArrayRef<Type> inputs, SmallVectorImpl<Type> &outputs) {
   outputs.assign(inputs.begin(), inputs.end());

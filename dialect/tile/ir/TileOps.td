@@ -37,7 +37,8 @@ def Tile_ArgReduceKind : Tile_Enum<"ArgReduceKind", "which extreme is looked for
 
 def Tile_AtomicKind : Tile_Enum<"AtomicKind", "what an atomic update makes of the old and the new value", [
   I32EnumAttrCase<"Add", 0, "add">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">,
-  I32EnumAttrCase<"UMax", 3, "umax">, I32EnumAttrCase<"UMin", 4, "umin">
+  I32EnumAttrCase<"UMax", 3, "umax">, I32EnumAttrCase<"UMin", 4, "umin">,
+  I32EnumAttrCase<"Exchange", 5, "exchange">, I32EnumAttrCase<"CompareExchange", 6, "compare_exchange">
 ]>;
 
 def Tile_DotPrecision : Tile_Enum<"DotPrecision", "how f32 operands of a dot are read", [

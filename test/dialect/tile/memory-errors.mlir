@@ -61,7 +61,7 @@ tile.kernel @atomic_of_halves(%v: !tile.view<1xf16>, %y: !tile.view<1xf16, mut>,
   %t = tile.load %v[%c] fill %f : !tile.view<1xf16> -> tensor<4xf16>
   %i = tile.iota : tensor<4xindex>
   // expected-error @+1 {{updates elements of f32, f64, i32, i64 or index, not 'f16'}}
-  tile.atomic add %t, %y[%i] : tensor<4xf16>, !tile.view<1xf16, mut>, tensor<4xindex>
+  tile.atomic max %t, %y[%i] : tensor<4xf16>, !tile.view<1xf16, mut>, tensor<4xindex>
   tile.return
 }
 
@@ -77,10 +77,30 @@ tile.kernel @atomic_of_what_is_read(%x: !tile.view<1xf32>, %f: f32, %c: index) {
 
 // -----
 
-tile.kernel @add_halves(%v: !tile.view<1xf16>, %y: !tile.view<1xf16, mut>, %f: f16, %c: index) {
-  %t = tile.load %v[%c] fill %f : !tile.view<1xf16> -> tensor<4xf16>
-  // expected-error @+1 {{updates elements of f32, f64, i32, i64 or index, not 'f16'}}
-  tile.add_store %t, %y[%c] : tensor<4xf16>, !tile.view<1xf16, mut>
+tile.kernel @add_bytes(%v: !tile.view<1xi8>, %y: !tile.view<1xi8, mut>, %f: i8, %c: index) {
+  %t = tile.load %v[%c] fill %f : !tile.view<1xi8> -> tensor<4xi8>
+  // expected-error @+1 {{adds to elements of f16, bf16, f32, f64, i32, i64 or index, not 'i8'}}
+  tile.add_store %t, %y[%c] : tensor<4xi8>, !tile.view<1xi8, mut>
+  tile.return
+}
+
+// -----
+
+tile.kernel @exchange_of_what_is_expected(%v: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %f: f32, %c: index) {
+  %t = tile.load %v[%c] fill %f : !tile.view<1xf32> -> tensor<4xf32>
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{has `expected` if and only if it is a compare_exchange}}
+  tile.atomic exchange %t, %y[%i] expected %t : tensor<4xf32>, !tile.view<1xf32, mut>, tensor<4xindex>
+  tile.return
+}
+
+// -----
+
+tile.kernel @old_of_another_type(%v: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %f: f32, %c: index) {
+  %t = tile.load %v[%c] fill %f : !tile.view<1xf32> -> tensor<4xf32>
+  %i = tile.iota : tensor<4xindex>
+  // expected-error @+1 {{exchanges 'tensor<4xf32>' for 'tensor<4xi32>'}}
+  %old = tile.atomic add %t, %y[%i] : tensor<4xf32>, !tile.view<1xf32, mut>, tensor<4xindex> -> tensor<4xi32>
   tile.return
 }
 

@@ -55,6 +55,12 @@ tile.kernel @all(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut, unit = 1>, %z
   tile.atomic add %gb, %line[%i] mask %mask : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
   // CHECK: tile.atomic min %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>
   tile.atomic min %gb, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  // CHECK: %[[OLD:.*]] = tile.atomic add %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex> -> tensor<4xf32>
+  %old = tile.atomic add %gb, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex> -> tensor<4xf32>
+  // CHECK: tile.atomic exchange %[[OLD]],
+  tile.atomic exchange %old, %line[%i] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex>
+  // CHECK: tile.atomic compare_exchange %{{.*}}, %{{.*}}[%{{.*}}] mask %{{.*}} expected %[[OLD]] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex> -> tensor<4xf32>
+  %found = tile.atomic compare_exchange %gb, %line[%i] mask %mask expected %old : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>, tensor<4xindex> -> tensor<4xf32>
   // CHECK: tile.add_store %{{.*}}, %{{.*}}[%{{.*}}] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>
   tile.add_store %gb, %line[%block] : tensor<4xf32>, !tile.view<1xf32, mut, unit = 0>
   %ones = tile.splat %one : i32 -> tensor<4x8xi32>

@@ -56,3 +56,24 @@ tile.kernel @scatter(%x: !bytes, %y: !counts) attributes {kgpu.target = #kgpu.ta
   tile.scatter %v, %y[%i] mask %mask : tensor<64xi8, #row>, !counts, tensor<64xindex, #row>
   tile.return
 }
+
+// Updates answer 0 for elements without an update. Of four threads with the same element only the first one updates.
+// CHECK-LABEL: gpu.func @updates
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: scf.if %{{.*}} -> (f32) {
+// CHECK: %[[OLD:.*]] = llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, f32
+// CHECK: scf.yield %[[OLD]] : f32
+// CHECK: scf.yield %[[ZERO]] : f32
+// CHECK: llvm.cmpxchg %{{.*}}, %{{.*}}, %{{.*}} syncscope("device") monotonic monotonic : !llvm.ptr<1>, i32
+// CHECK-NOT: scf.yield
+// CHECK: st.global.b32
+tile.kernel @updates(%x: !tile.view<1xf32, unit = 0>, %y: !tile.view<1xf32, mut, unit = 0>, %z: !tile.view<1xf32, mut, unit = 0>) attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 32>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %i = tile.iota : tensor<64xindex, #row>
+  %v = tile.load %x[%c0] fill %zero : !tile.view<1xf32, unit = 0> -> tensor<64xf32, #row>
+  %old = tile.atomic add %v, %y[%i] : tensor<64xf32, #row>, !tile.view<1xf32, mut, unit = 0>, tensor<64xindex, #row> -> tensor<64xf32, #row>
+  tile.atomic compare_exchange %v, %y[%i] expected %old : tensor<64xf32, #row>, !tile.view<1xf32, mut, unit = 0>, tensor<64xindex, #row>
+  tile.store %old, %z[%c0] : tensor<64xf32, #row>, !tile.view<1xf32, mut, unit = 0>
+  tile.return
+}

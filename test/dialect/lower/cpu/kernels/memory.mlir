@@ -63,3 +63,34 @@ tile.kernel @counted(%at: !tile.view<1xi64>, %counts: !tile.view<1xi32, mut>, %m
   tile.atomic add %d, %sums[%i] : tensor<16xf64>, !tile.view<1xf64, mut>, tensor<16xindex>
   tile.return
 }
+
+// What updates find: also of elements that the same tile updates before, and 0 where nothing is updated.
+tile.kernel @found(%at: !tile.view<1xi64>, %x: !tile.view<1xf16>, %halves: !tile.view<1xf16, mut>, %numbers: !tile.view<1xi32, mut>, %sums: !tile.view<1xf64, mut>, %old: !tile.view<2xf16, mut>, %older: !tile.view<2xi32, mut>, %oldest: !tile.view<1xf64, mut>) attributes {
+    test.args = ["20", "20", "5", "5", "5", "2x20", "2x20", "20"], test.grid = [1, 1, 1]} {
+  %none = arith.constant 0 : i64
+  %fill = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %bound = arith.constant dense<3> : tensor<16xindex>
+  %five = arith.constant dense<5> : tensor<16xi32>
+  %v = tile.load %at[%c0] fill %none : !tile.view<1xi64> -> tensor<16xi64>
+  %h = tile.load %x[%c0] fill %fill : !tile.view<1xf16> -> tensor<16xf16>
+  %i = arith.index_cast %v : tensor<16xi64> to tensor<16xindex>
+  %mask = arith.cmpi ne, %i, %bound : tensor<16xindex>
+  %a = tile.atomic add %h, %halves[%i] mask %mask : tensor<16xf16>, !tile.view<1xf16, mut>, tensor<16xindex> -> tensor<16xf16>
+  %row = tile.drop %old [0] at (%c0) : !tile.view<2xf16, mut> -> !tile.view<1xf16, mut>
+  tile.store %a, %row[%c0] : tensor<16xf16>, !tile.view<1xf16, mut>
+  %n = arith.trunci %v : tensor<16xi64> to tensor<16xi32>
+  %b = tile.atomic exchange %n, %numbers[%i] : tensor<16xi32>, !tile.view<1xi32, mut>, tensor<16xindex> -> tensor<16xi32>
+  %c = tile.atomic compare_exchange %five, %numbers[%i] mask %mask expected %b : tensor<16xi32>, !tile.view<1xi32, mut>, tensor<16xindex> -> tensor<16xi32>
+  %row0 = tile.drop %older [0] at (%c0) : !tile.view<2xi32, mut> -> !tile.view<1xi32, mut>
+  %row1 = tile.drop %older [0] at (%c1) : !tile.view<2xi32, mut> -> !tile.view<1xi32, mut>
+  tile.store %b, %row0[%c0] : tensor<16xi32>, !tile.view<1xi32, mut>
+  tile.store %c, %row1[%c0] : tensor<16xi32>, !tile.view<1xi32, mut>
+  %d = arith.sitofp %v : tensor<16xi64> to tensor<16xf64>
+  %m = tile.atomic max %d, %sums[%i] : tensor<16xf64>, !tile.view<1xf64, mut>, tensor<16xindex> -> tensor<16xf64>
+  %w = tile.atomic compare_exchange %d, %sums[%i] expected %m : tensor<16xf64>, !tile.view<1xf64, mut>, tensor<16xindex> -> tensor<16xf64>
+  %t = arith.addf %m, %w : tensor<16xf64>
+  tile.store %t, %oldest[%c0] : tensor<16xf64>, !tile.view<1xf64, mut>
+  tile.return
+}
