@@ -4,6 +4,7 @@
 #include "compiler/check/Checker.h"
 #include "compiler/check/Decorators.h"
 #include "compiler/check/Elaborator.h"
+#include "compiler/check/ReadBack.h"
 #include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
 
@@ -190,6 +191,8 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
       results.push_back(convert(items[i], function.results[i], "the result"));
   }
   emit(Kind::Return, types.none, entity.syntax->range, std::move(results));
+  if (kind == BodyKind::Kernel)
+    checkReadBack(function, diags);
   return diags.errorCount() == errorsBefore;
 }
 

@@ -4,8 +4,8 @@
     python test/device/atomics.py atomics.kpkg [--device cpu]
 
 The order of updates is open, so results are not compared with one expected result. The updates of one element are a
-chain from its first value to its last one: what all of them find, and the last value, are together what all of them
-leave, and the first value. Prints a line for each case and exits 1 if one is wrong.
+chain from its first value to its last one. So what all of them find, with the last value, equals what all of them
+leave, with the first value. Prints a line for each case and exits 1 if one is wrong.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
