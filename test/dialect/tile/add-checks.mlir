@@ -58,3 +58,25 @@ tile.kernel @parts(%x: !tile.view<2xbf16, mut>, %n: !tile.view<1xi32, mut>, %cou
   }
   tile.return
 }
+
+// -----
+
+// Updates are checked whether or not their old values are used.
+// BOUNDS-LABEL: tile.kernel @updates
+// BOUNDS: tile.print "{}{{.*}}: in `updates`: index [{}] leaves the extents [{}] of argument 0
+// BOUNDS: %[[OLD:.*]] = tile.atomic add
+// BOUNDS: tile.print "{}{{.*}}: in `updates`: index [{}] leaves the extents [{}] of argument 0
+// BOUNDS: tile.atomic compare_exchange %{{.*}}, %{{.*}}[%{{.*}}] expected %[[OLD]]
+// NAN-LABEL: tile.kernel @updates
+// NAN: tile.print "{}{{.*}}: in `updates`: {} is written to argument 0 at index [{}]
+// NAN: tile.atomic add
+// NAN: tile.print "{}{{.*}}: in `updates`: {} is written to argument 0 at index [{}]
+// NAN: tile.atomic compare_exchange
+tile.kernel @updates(%y: !tile.view<1xf32, mut>, %i: !tile.view<1xindex>, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %at = tile.load %i[%c0] fill %c0 : !tile.view<1xindex> -> tensor<8xindex>
+  %value = tile.splat %v : f32 -> tensor<8xf32>
+  %old = tile.atomic add %value, %y[%at] : tensor<8xf32>, !tile.view<1xf32, mut>, tensor<8xindex> -> tensor<8xf32>
+  tile.atomic compare_exchange %value, %y[%at] expected %old : tensor<8xf32>, !tile.view<1xf32, mut>, tensor<8xindex>
+  tile.return
+}
