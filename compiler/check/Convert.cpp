@@ -49,6 +49,8 @@ std::optional<DType> Elaborator::common(const Operand &lhs, const Operand &rhs, 
     return b;
   if (b == DType::Bool)
     return a;
+  if (isFloat(a) && isFloat(b) && lhs.type->isTile() != rhs.type->isTile())
+    return lhs.type->isTile() ? a : b; // as PyTorch and Triton do with numbers beside tensors
   if (isFloat(a) && isFloat(b))
     return mismatch("floats of different types do not mix; convert one with `.cast[...]()`");
   if (isFloat(a) || isFloat(b))
