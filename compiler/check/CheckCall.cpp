@@ -83,6 +83,12 @@ Operand Elaborator::checkCall(const ast::CallExpr &expr) {
   site.nameRange = name->range;
   if (scope->lookup(name->name, name->range).kind != Meaning::Unknown)
     return callValue(checkName(*name));
+  static const std::unordered_map<std::string, Handler> ofHost = {
+#define HOST(name, handler) {#name, &Elaborator::handler},
+#include "compiler/check/Builtins.def"
+  };
+  if (auto found = ofHost.find(name->name); kind == BodyKind::Op && found != ofHost.end())
+    return (this->*found->second)(site);
   static const std::unordered_map<std::string, Handler> builtins = {
 #define BUILTIN(name, handler) {#name, &Elaborator::handler},
 #define SAME(name, handler) {#name, &Elaborator::handler},
@@ -116,7 +122,10 @@ Operand Elaborator::checkMethod(CallSite &site) {
     return notSupported(site.nameRange, "`." + site.name + "`",
                         "there are `.atomic_add`, `.atomic_max`, `.atomic_min`, `.atomic_exchange` and "
                         "`.atomic_compare_exchange`");
-  std::string_view advice = site.base.type->isTile() ? adviceForForeignTileMethod(site.name) : "";
+  bool isHostTensor = site.base.type->isTensor() || site.base.type->isOptionalTensor();
+  std::string_view advice = site.base.type->isTile() ? adviceForForeignTileMethod(site.name)
+                            : isHostTensor           ? adviceForForeignTensorMethod(site.name)
+                                                     : "";
   if (!advice.empty()) {
     diags.report(diag::NotInLanguage, site.nameRange, "." + site.name, advice);
     return error(site.range());

@@ -156,12 +156,17 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
   case TypeKind::DType:
     if (base.node && name == "is_float")
       return result(Kind::DTypeIsFloat, types.boolean(), expr.range, {base.node});
+    if (base.node && name == "bits") {
+      Node *bytes = emit(Kind::DTypeSize, types.integer(), expr.range, {base.node});
+      return result(Kind::Mul, types.integer(), expr.range,
+                    {bytes, emitConstant(Value(int64_t(8)), types.integer(), expr.range)});
+    }
     break;
   default:
     break;
   }
   reportUnknownAttribute(diags, describe(base), name, expr.attribute.range,
-                         {"shape", "stride", "dtype", "rank", "is_float"});
+                         {"shape", "stride", "dtype", "rank", "is_float", "bits"});
   return error(expr.range);
 }
 

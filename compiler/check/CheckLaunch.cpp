@@ -41,6 +41,16 @@ std::vector<Value> listedValues(const KernelRecord &kernel, size_t number) {
   return listed;
 }
 
+/// Returns whether the launch may request this instance.
+bool isWanted(const KernelInstance &instance, const std::vector<Wanted> &wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    auto serves = [&](const Value &asked) { return matches(wanted[i], asked, instance.parameters[i]); };
+    if (std::none_of(wanted[i].values.begin(), wanted[i].values.end(), serves))
+      return false;
+  }
+  return true;
+}
+
 /// Returns whether an instance accepts the combination `at`, an index in each parameter's values.
 bool hasInstance(const KernelRecord &kernel, const std::vector<Wanted> &wanted, const std::vector<size_t> &at) {
   for (const KernelInstance &instance : kernel.instances) {
@@ -108,6 +118,9 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity
       return;
   }
   checker.noteUse(stmt);
+  for (size_t i = 0; i < kernel.instances.size(); ++i)
+    if (isWanted(kernel.instances[i], wanted))
+      checker.noteRequest(entity.index, i);
   if (auto missing = missingCombination(kernel, wanted))
     diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), *missing)
         .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
@@ -147,7 +160,7 @@ bool Elaborator::requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEnti
       values = {value};
       break;
     }
-    if (!isThis)
+    if (!isThis && valueRanges.mayBe(node, value))
       values.push_back(value);
   }
   if (values.empty())

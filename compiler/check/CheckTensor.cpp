@@ -1,4 +1,4 @@
-// Checks host tensors: queries, views, allocation.
+// Checks host tensors: queries and views.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/diag/NearestName.h"
@@ -199,44 +199,6 @@ Operand Elaborator::tensorIsContiguous(CallSite &site) {
   Arguments arguments(*this, site);
   return arguments.finish() ? result(Kind::IsContiguous, types.boolean(), site.range(), {site.base.node})
                             : error(site.range());
-}
-
-Operand Elaborator::callEmpty(CallSite &site) {
-  if (Operand allowed = onlyIn(BodyKind::Op, site); allowed.isError())
-    return allowed;
-  Arguments arguments(*this, site);
-  const ast::Expr *dtypeExpr = arguments.named("dtype");
-  std::vector<const ast::Expr *> exprs = arguments.rest();
-  if (!arguments.finish())
-    return error(site.range());
-  if (!dtypeExpr) {
-    diags.report(diag::MissingArgument, site.range(), site.name, "dtype");
-    return error(site.range());
-  }
-  Node *shape = shapeArgument(exprs, "an extent", site.range());
-  Node *dtype = convert(check(*dtypeExpr), types.dtype, "`dtype`");
-  bool isKnown = shape && shape->kind == Kind::MakeList;
-  return result(Kind::Empty, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
-                {shape, dtype});
-}
-
-Operand Elaborator::callEmptyLike(CallSite &site) {
-  if (Operand allowed = onlyIn(BodyKind::Op, site); allowed.isError())
-    return allowed;
-  Arguments arguments(*this, site);
-  const ast::Expr *expr = arguments.take("like");
-  const ast::Expr *dtypeExpr = arguments.named("dtype");
-  if (!arguments.finish())
-    return error(site.range());
-  Operand like = check(*expr);
-  Node *node = tensorNode(like, "the tensor");
-  if (!node)
-    return error(site.range());
-  const Type *type = like.type->isTensor() ? like.type : types.tensor;
-  if (!dtypeExpr)
-    return result(Kind::EmptyLike, type, site.range(), {node});
-  Node *shape = emit(Kind::Shape, types.list, site.range(), {node});
-  return result(Kind::Empty, type, site.range(), {shape, convert(check(*dtypeExpr), types.dtype, "`dtype`")});
 }
 
 Operand Elaborator::callProcessors(CallSite &site) {

@@ -45,8 +45,6 @@ std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const 
 }
 
 Operand Elaborator::callZeros(CallSite &site) {
-  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
-    return allowed;
   if (!hasBrackets(site, "T"))
     return error(site.range());
   Arguments brackets(*this, site, *site.comptimeArguments);
@@ -64,8 +62,6 @@ Operand Elaborator::callZeros(CallSite &site) {
 }
 
 Operand Elaborator::callFull(CallSite &site) {
-  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
-    return allowed;
   if (!hasBrackets(site, "T"))
     return error(site.range());
   Arguments brackets(*this, site, *site.comptimeArguments);

@@ -62,6 +62,10 @@ public:
   /// Creates the records of kernels and ops from the decorators of all modules.
   void declare();
   void check(const Program::InstanceFilter &keep);
+  /// Checks the instances of a kernel that pass `keep`. Of the prelude's kernels only those that launches request.
+  void checkInstances(size_t kernel, const Program::InstanceFilter &keep);
+  void checkOps();
+  bool isOfPrelude(size_t kernel) const;
 
   /// Resolves an annotation in the scope of `environment`. Returns Wrong after an error.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
@@ -71,6 +75,8 @@ public:
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   /// Records that an op launches that kernel.
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
+  /// Records that a launch may request that instance of that kernel.
+  void noteRequest(size_t kernel, size_t instance) { requestedInstances.emplace(kernel, instance); }
   /// Records that a launch of that kernel may omit one of its tensors.
   void noteOptional(size_t index, size_t argument) {
     program.kernelRecords[index].arguments[argument].isOptional = true;
@@ -183,6 +189,7 @@ private:
   std::vector<std::unique_ptr<hir::Function>> opBodies;
   std::map<size_t, std::vector<std::pair<size_t, SourceRange>>> opCalls; // by op: the ops that it calls, and where
   std::vector<std::vector<bool>> kernelChecked;
+  std::set<std::pair<size_t, size_t>> requestedInstances;                         // kernel, instance
   std::map<const ast::LaunchStmt *, std::pair<size_t, std::string>> idleLaunches; // the kernel, and why
   std::set<const ast::LaunchStmt *> usedLaunches;
 };

@@ -178,6 +178,7 @@ private:
   // CheckElementwise.cpp, CheckTile.cpp, CheckParts.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp,
   // CheckList.cpp: built-in functions and methods
 #define BUILTIN(name, handler) Operand handler(CallSite &site);
+#define HOST(name, handler) Operand handler(CallSite &site);
 #define METHOD(base, name, handler) Operand handler(CallSite &site);
 #include "compiler/check/Builtins.def"
   Operand floatFunction(Kind nodeKind, CallSite &site);
@@ -234,6 +235,14 @@ private:
   Operand withShape(Kind kind, CallSite &site);
   Node *shapeArgument(const std::vector<const ast::Expr *> &exprs, std::string_view what, SourceRange range);
   Operand dimensionMethod(Kind nodeKind, CallSite &site, int rank);
+  /// Allocates a dense tensor of these extents. `dtype`, which is required, becomes the checked dtype.
+  Operand newTensor(CallSite &site, const std::vector<const ast::Expr *> &extents, const ast::Expr *dtypeExpr,
+                    Operand &dtype);
+  /// The same with the shape of another tensor, and with its dtype if none is given.
+  Operand newTensorLike(CallSite &site, const ast::Expr &like, const ast::Expr *dtypeExpr, Operand &dtype);
+  Operand callPrelude(const std::string &name, std::vector<Operand> arguments, SourceRange range);
+  Operand fillValue(const ast::Expr &expr);
+  Operand filled(const Operand &tensor, Operand value, const Operand &dtype, SourceRange range);
 
   // CheckStatement.cpp, CheckIf.cpp, CheckLoop.cpp, CheckLaunch.cpp
   Flow checkBlock(const ast::Block &block);

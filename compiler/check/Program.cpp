@@ -98,27 +98,31 @@ void Checker::declare() {
   }
 }
 
-void Checker::check(const Program::InstanceFilter &keep) {
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const KernelRecord &record = program.kernelRecords[k];
-    for (size_t i = 0; i < record.instances.size(); ++i) {
-      if (kernelChecked[k][i] || (keep && !keep(record, record.instances[i])))
-        continue;
-      kernelChecked[k][i] = true;
-      std::string description = record.name;
-      for (size_t p = 0; p < record.parameters.size(); ++p)
-        description += (p ? ", " : "[") + record.parameters[p].name + "=" + record.instances[i].parameters[p].str();
-      if (!record.parameters.empty())
-        description += "]";
-      DiagnosticEngine::InstanceScope context(diags, description, record.range);
-      auto function = std::make_unique<hir::Function>();
-      function->name = record.instances[i].symbol;
-      function->range = record.range;
-      Elaborator elaborator(*this, BodyKind::Kernel, *function);
-      if (elaborator.elaborate(*kernels[k].function, record.instances[i].parameters))
-        kernelBodies[k][i] = std::move(function);
-    }
+bool Checker::isOfPrelude(size_t kernel) const { return kernels[kernel].function->module == prelude; }
+
+void Checker::checkInstances(size_t kernel, const Program::InstanceFilter &keep) {
+  const KernelRecord &record = program.kernelRecords[kernel];
+  for (size_t i = 0; i < record.instances.size(); ++i) {
+    if (kernelChecked[kernel][i] || (keep && !keep(record, record.instances[i])) ||
+        (isOfPrelude(kernel) && !requestedInstances.count({kernel, i})))
+      continue;
+    kernelChecked[kernel][i] = true;
+    std::string description = record.name;
+    for (size_t p = 0; p < record.parameters.size(); ++p)
+      description += (p ? ", " : "[") + record.parameters[p].name + "=" + record.instances[i].parameters[p].str();
+    if (!record.parameters.empty())
+      description += "]";
+    DiagnosticEngine::InstanceScope context(diags, description, record.range);
+    auto function = std::make_unique<hir::Function>();
+    function->name = record.instances[i].symbol;
+    function->range = record.range;
+    Elaborator elaborator(*this, BodyKind::Kernel, *function);
+    if (elaborator.elaborate(*kernels[kernel].function, record.instances[i].parameters))
+      kernelBodies[kernel][i] = std::move(function);
   }
+}
+
+void Checker::checkOps() {
   for (size_t o = 0; o < opInfos.size(); ++o) {
     if (opBodies[o] || opInfos[o].isWrong || opInfos[o].isChecked)
       continue;
@@ -130,6 +134,16 @@ void Checker::check(const Program::InstanceFilter &keep) {
     if (elaborator.elaborate(*opInfos[o].function, {}))
       opBodies[o] = std::move(function);
   }
+}
+
+void Checker::check(const Program::InstanceFilter &keep) {
+  for (size_t k = 0; k < kernels.size(); ++k)
+    if (!isOfPrelude(k))
+      checkInstances(k, keep);
+  checkOps();
+  for (size_t k = 0; k < kernels.size(); ++k) // the ops have told what they request
+    if (isOfPrelude(k))
+      checkInstances(k, keep);
   findRecursiveOps();
 }
 

@@ -327,7 +327,14 @@ std::optional<bool> ValueRanges::truth(const hir::Node *node) const {
   if (node->kind == Kind::Constant && node->value.isBool())
     return node->value.asBool();
   auto found = truths.find(numberOf(node));
-  return found == truths.end() ? std::nullopt : std::optional(found->second);
+  if (found != truths.end())
+    return found->second;
+  if (node->kind == Kind::DTypeEqual) { // also of tensors that were allocated with a constant dtype
+    const hir::Node *one = definition[numberOf(node->operands[0])], *other = definition[numberOf(node->operands[1])];
+    if (one && other && one->kind == Kind::Constant && other->kind == Kind::Constant)
+      return one->value == other->value;
+  }
+  return std::nullopt;
 }
 
 } // namespace kpkg::compiler

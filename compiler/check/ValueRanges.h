@@ -42,6 +42,8 @@ public:
     return numberOf(a) != 0 && numberOf(a) == numberOf(b);
   }
   std::optional<bool> truth(const hir::Node *node) const;
+  /// Returns whether no condition that holds rules out that a DType has this value.
+  bool mayBe(const hir::Node *node, const Value &dtype) const;
   /// Returns whether the facts contradict each other, so that this path is never taken.
   bool isUnreachable() const { return unreachable; }
   void setUnreachable() { unreachable = true; }
@@ -72,6 +74,8 @@ private:
   std::optional<std::vector<int64_t>> choicesOf(Number number, unsigned depth) const;
   /// Returns the values that follow from the operands of the node that defines the number.
   std::optional<std::vector<int64_t>> computedChoices(const hir::Node &node, unsigned depth) const;
+  /// Adds the dtypes that a DType can have where the condition is `truth`. Returns false if it may be any.
+  bool addDTypes(const hir::Node *condition, bool truth, Number number, std::vector<Value> &dtypes) const;
   void narrow(Number number, Interval to);
   void exclude(Number number, int64_t value);
   void setChoices(Number number, std::vector<int64_t> values);

@@ -33,8 +33,8 @@ const Group names[] = {
     {"write `a ** b`", {"pow", "powf"}},
     {"write `max` and `min`, which take tiles", {"maximum", "minimum", "fmax", "fmin", "fmaxf", "fminf"}},
     {"write `ceildiv(a, b)`", {"cdiv", "ceil_div", "div_ceil"}},
-    {"a kernel writes `zeros[T](shape)` or `full[T](value, shape)`; an op allocates by `empty_like`",
-     {"zeros_like", "ones_like", "full_like", "ones"}},
+    {"a kernel writes `full[T](1, shape)`; an op writes `full(1, shape, dtype=T)` or `full_like(x, 1)`",
+     {"ones_like", "ones"}},
     {"functions have no suffix for a type: write `sqrt`, `exp`, `log`, `tanh`, `abs`",
      {"sqrtf", "rsqrtf", "expf", "logf", "tanhf", "sinf", "cosf", "fabs", "fabsf", "erff"}},
     {"write `x.atomic_add(i, value)`, or `.atomic_max` and `.atomic_min`",
@@ -61,6 +61,15 @@ const Group tileMethods[] = {
     {"write `select(condition, a, b)`", {"where", "masked_fill"}},
 };
 
+const Group tensorMethods[] = {
+    {"write `.to(float32)`, with the dtype that you want",
+     {"cast", "astype", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long"}},
+    {"write `zeros_like(x)` or `full_like(x, value)`",
+     {"new_zeros", "new_full", "new_ones", "zero_", "fill_", "zeros_like", "full_like"}},
+    {"write `empty_like(x)` or `empty(n, m, dtype=x.dtype)`", {"new_empty", "empty_like"}},
+    {"write `x.shape`", {"size"}},
+};
+
 template <size_t Count> std::string_view adviceFor(const Group (&groups)[Count], std::string_view name) {
   for (const Group &group : groups)
     for (std::string_view foreign : group.names)
@@ -75,6 +84,10 @@ std::string_view kpkg::compiler::adviceForForeignName(std::string_view name) { r
 
 std::string_view kpkg::compiler::adviceForForeignTileMethod(std::string_view name) {
   return adviceFor(tileMethods, name);
+}
+
+std::string_view kpkg::compiler::adviceForForeignTensorMethod(std::string_view name) {
+  return adviceFor(tensorMethods, name);
 }
 
 bool kpkg::compiler::isForeignKernelDecorator(std::string_view name) {

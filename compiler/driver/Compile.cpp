@@ -161,8 +161,9 @@ void remarkOnPrograms(ArrayRef<std::unique_ptr<Program>> programs, ArrayRef<std:
 /// Returns an error if no kernel has the name. Without a name, all kernels are meant.
 Error checkKernelName(const Program &program, const std::string &name) {
   std::vector<std::string> known;
-  for (const KernelRecord &kernel : program.kernels())
-    known.push_back(kernel.name);
+  for (InstanceRef ref : checkedInstances(program)) // of the prelude only those that an op launches
+    if (const std::string &one = program.kernels()[ref.kernel].name; known.empty() || known.back() != one)
+      known.push_back(one);
   if (name.empty() || is_contained(known, name))
     return Error::success();
   std::string nearest = nearestName(name, known);

@@ -78,6 +78,9 @@ struct Signature {
   std::string_view base, text, meaning;
 };
 
+/// Functions have no base, or "Op" if they have another meaning in ops.
+bool isFunction(std::string_view base) { return base.empty() || base == "Op"; }
+
 /// Maps the names of functions, and those of methods with a dot, to their rows.
 std::multimap<std::string, Signature> readSignatures() {
   std::multimap<std::string, Signature> rows;
@@ -94,7 +97,7 @@ std::multimap<std::string, Signature> readSignatures() {
     Signature row{trimmed(line.substr(0, first)), trimmed(line.substr(first + 1, second - first - 1)),
                   trimmed(line.substr(second + 1, last - second - 1))};
     std::string name(row.text.substr(0, row.text.find_first_of("[(")));
-    rows.emplace((row.base.empty() ? "" : ".") + name, row);
+    rows.emplace((isFunction(row.base) ? "" : ".") + name, row);
   }
   return rows;
 }
@@ -132,7 +135,8 @@ std::string builtinDocumentation(const std::string &name) {
   for (auto row = first; row != last; ++row) {
     const Signature &one = row->second;
     lines += (lines.empty() ? "" : "\n") + std::string(one.base.empty() ? "" : "* " + std::string(one.base) + ": ");
-    lines += "`" + std::string(one.base.empty() ? "" : ".") + std::string(one.text) + "`: " + std::string(one.meaning);
+    lines +=
+        "`" + std::string(isFunction(one.base) ? "" : ".") + std::string(one.text) + "`: " + std::string(one.meaning);
   }
   if (!lines.empty())
     return lines;

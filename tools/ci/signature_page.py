@@ -15,6 +15,7 @@ SIGNATURES = "compiler/check/signatures.txt"
 PRELUDE = "kernels_src/std/std.k"
 BASES = {
     "": "",
+    "Op": "",
     "Tile": "tile.",
     "View": "tensor.",
     "Window": "block.",
@@ -54,6 +55,7 @@ def builtins() -> dict[tuple[str, str], str]:
     """Maps (base, name) of each built-in function to the member of Elaborator that checks it."""
     text = (CHECKER / "Builtins.def").read_text()
     found = {("", name): handler for name, handler in re.findall(r"^(?:BUILTIN|SAME)\((\w+), (\w+)\)", text, re.M)}
+    found |= {("Op", name): handler for name, handler in re.findall(r"^HOST\((\w+), (\w+)\)", text, re.M)}
     for base, name, handler in re.findall(r"^(?:METHOD|SAMEMETHOD)\((\w+), (\w+), (\w+)\)", text, re.M):
         found[base, name] = handler
     return found
@@ -160,7 +162,7 @@ def place(row: Row, bodies: dict[str, str], known: dict[tuple[str, str], str]) -
 def prelude_rows() -> list[tuple[str, str]]:
     """Returns the functions of the prelude, with the first line of their documentation."""
     text = (ROOT / PRELUDE).read_text()
-    functions = re.findall(r'^def (.*):\n    """(.*?)(?:"""|\n)', text, re.M)
+    functions = re.findall(r'(?<!\)\n)^def (.*):\n    """(.*?)(?:"""|\n)', text, re.M)
     return [(f"`{signature}`", meaning) for signature, meaning in functions]
 
 

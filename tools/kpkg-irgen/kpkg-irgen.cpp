@@ -17,6 +17,8 @@ static llvm::cl::opt<unsigned> steps("steps", llvm::cl::init(1u << 22), llvm::cl
 
 static void printSchemas(const Program &program) {
   for (const KernelRecord &kernel : program.kernels()) {
+    if (kernel.isImported && !kernel.isLaunched)
+      continue;
     llvm::outs() << "kernel " << kernel.name << (kernel.isPersistent ? " persistent" : "") << " [";
     for (const KernelParameter &parameter : kernel.parameters)
       llvm::outs() << parameter.name << ": " << parameter.kind << "; ";
