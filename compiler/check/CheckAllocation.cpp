@@ -4,8 +4,8 @@
 
 namespace kpkg::compiler {
 
-Operand Elaborator::newTensor(CallSite &site, const std::vector<const ast::Expr *> &extents,
-                              const ast::Expr *dtypeExpr, Operand &dtype) {
+Operand Elaborator::newTensor(CallSite &site, const std::vector<const ast::Expr *> &extents, const ast::Expr *dtypeExpr,
+                              Operand &dtype) {
   if (!dtypeExpr) {
     diags.report(diag::MissingArgument, site.range(), site.name, "dtype");
     return error(site.range());
@@ -78,8 +78,8 @@ Operand Elaborator::filled(const Operand &tensor, Operand value, const Operand &
       return error(range);
     }
     if (isOfFloat && !isFloat(element)) {
-      diags.report(diag::TypeMismatch, value.range, fmt::format("`value` of {}", valueNameOf(element)),
-                   describe(value), "Int");
+      diags.report(diag::TypeMismatch, value.range, fmt::format("`value` of {}", valueNameOf(element)), describe(value),
+                   "Int");
       return error(range);
     }
   }

@@ -368,8 +368,11 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
   if (inner.results.empty())
     return error(range);
   std::vector<Operand> items;
-  for (hir::Local *local : inner.results)
+  for (hir::Local *local : inner.results) {
+    if (inner.differing.count(local)) // facts about the value of one return do not hold for those of others
+      valueRanges.forget(local);
     items.push_back(runTime(getLocal(local, range)));
+  }
   return inner.isTuple ? tuple(std::move(items), range) : items[0];
 }
 

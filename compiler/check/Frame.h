@@ -38,6 +38,8 @@ struct Elaborator::Frame {
   /// The result, if the only return is the last statement; otherwise `results` has it.
   std::optional<Operand> direct;
   std::vector<hir::Local *> results = {};
+  std::vector<hir::Node *> firstResults = {};  ///< the values of the first return
+  std::set<const hir::Local *> differing = {}; ///< results that another return gives another value
   bool isTuple = false;
   std::set<std::string> reassigned; ///< names that the function assigns after their declaration
   SourceRange callSite;

@@ -5,11 +5,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import subprocess
+
 import kpkg
 import numpy as np
 import pytest
 import torch
-from conftest import load_source
+from conftest import BUILD, compile_cpp, load_source
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 SOURCE = '''
@@ -70,6 +72,20 @@ def rounded(x: Tensor) raises -> Tensor:
         raise Error("x is {}", x.dtype)
     return x.to(bfloat16).to(float32)
 '''
+
+PROGRAM = """
+#include <kpkg/kpkg.hpp>
+#include <cstdio>
+int main(int, char **arguments) {
+  auto library = kpkg::Library::open(arguments[1]).value();
+  float numbers[] = {1, 2.5f, -3};
+  kpkg::Tensor x(numbers, kpkg::DType::Float32, {3});
+  auto twice = library.op("twice").value().call({}, {x}).value();
+  auto rounded = library.op("rounded").value().call({}, {x}).value();
+  for (int i = 0; i < 3; ++i)
+    std::printf("%g %g ", twice[0].as<float>()[i], rounded[0].as<float>()[i]);
+}
+"""
 
 DTYPES = [
     torch.bool,
@@ -189,3 +205,11 @@ def test_compiled(library):
 
 def test_the_launch_is_named(library):
     assert "fill_ints" in str(library["allocation::twice"].explain(torch.randn(10)))
+
+
+def test_from_cpp(library, tmp_path):
+    source = tmp_path / "allocation.cpp"
+    source.write_text(PROGRAM)
+    compile_cpp(source, tmp_path / "allocation")
+    command = [tmp_path / "allocation", BUILD / "test-packages" / "allocation.kpkg"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "2 1 5 2.5 -6 -3 "

@@ -17,7 +17,7 @@ SOURCE = '''
 @kernel
 @specialize(T=[float32])
 def scale_elements[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1], factor: Float64):
-    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * factor.cast[T]())
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() * factor)
 
 def factor_of(scale: Optional[Float64], otherwise: Float64) -> Float64:
     return otherwise if scale is None else scale
