@@ -44,7 +44,7 @@ Value useSlot(OpBuilder &builder, Location loc, SharedType slot, Value buffer, V
 Value ringOfUse(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op)) {
     auto ring = await.getRing().getDefiningOp<RingOp>();
-    return ring && ring.getShared() ? Value() : await.getRing();
+    return ring && ring.getKind() == RingKind::Shared ? Value() : await.getRing();
   }
   return TypeSwitch<Operation *, Value>(op)
       .Case<AcquireOp, PublishAllOp, PublishOp, PublishIndexOp, ConsumeIndexOp>([](auto use) { return use.getRing(); })
@@ -124,7 +124,7 @@ FailureOr<UseCount> countLoop(RingOp ring, const CarryingLoop &loop, UseCount cu
 FailureOr<UseCount> count(RingOp ring, Block &block, UseCount current) {
   for (Operation &op : block) {
     if (ringOfUse(&op) == ring.getResult()) {
-      if (ring.getChannel() != isa<PublishIndexOp, ConsumeIndexOp>(op))
+      if ((ring.getKind() == RingKind::Channel) != isa<PublishIndexOp, ConsumeIndexOp>(op))
         return op.emitOpError("uses a ring of numbers as one of copies, or the other way round");
       if (!(useCountOf(useOf(&op)) == current))
         return op.emitOpError("is another use than the one whose turn it is");

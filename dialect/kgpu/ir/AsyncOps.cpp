@@ -38,18 +38,15 @@ LogicalResult RolesOp::verify() {
 
 LogicalResult RingOp::verify() {
   SharedType barriers = getBarriers().getType();
-  if (barriers.getShape() != ArrayRef<int64_t>{getChannel() ? 3 : 2, getType().getSlots()} ||
+  if (barriers.getShape() != ArrayRef<int64_t>{getKind() == RingKind::Channel ? 3 : 2, getType().getSlots()} ||
       !barriers.getElementType().isInteger(64))
     return emitOpError() << barriers << " is no place for the barriers of " << getType();
-  if (getShared() + getCluster() + getChannel() + getPublished() > 1)
-    return emitOpError("is filled by the warpgroups of one CTA, by copies of a cluster's, with numbers, or with tiles "
-                       "that are published");
   return success();
 }
 
 static LogicalResult verifyChannel(Operation *op, Value ring) {
   auto channel = ring.getDefiningOp<RingOp>();
-  return channel && !channel.getChannel() ? op->emitOpError("needs a channel") : success();
+  return channel && channel.getKind() != RingKind::Channel ? op->emitOpError("needs a channel") : success();
 }
 LogicalResult PublishIndexOp::verify() { return verifyChannel(*this, getRing()); }
 LogicalResult ConsumeIndexOp::verify() { return verifyChannel(*this, getRing()); }
@@ -119,7 +116,8 @@ LogicalResult PublishOp::verify() {
   if (value.getShape() != buffer.getShape() || value.getElementType() != buffer.getElementType())
     return emitOpError() << "cannot bring " << value << " to " << buffer;
   auto ring = getRing().getDefiningOp<RingOp>();
-  return ring && !ring.getPublished() ? emitOpError("needs a ring of tiles that are published") : success();
+  return ring && ring.getKind() != RingKind::Published ? emitOpError("needs a ring of tiles that are published")
+                                                       : success();
 }
 
 std::optional<layout::SharedLayout> kgpu::panelsOf(ArrayRef<int64_t> shape, unsigned panelDim, unsigned elementBytes) {

@@ -74,8 +74,10 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a ring buffer of slots, each with a full and an empty mbarrier";
   let description = [{
     Uses are counted from 0; use n takes slot n mod `slots`. The mbarriers lie in `barriers`, full ones before empty
-    ones. In each use, the producer warp acquires the slot and copies signal it. Then every consumer warpgroup awaits,
-    reads and releases it.
+    ones. `kind` tells who fills the slots.
+
+    In each use of a `copied` ring, the producer warp acquires the slot and copies signal it. Then every consumer
+    warpgroup awaits, reads and releases it.
 
     The consumer warpgroups fill slots of a `shared` ring themselves (`kgpu.publish_all`), and nobody releases them. Let
     a use be awaited in the iteration that publishes it, or d iterations later. A warpgroup that publishes use n has
@@ -96,9 +98,9 @@ def Kgpu_RingOp : Kgpu_Op<"ring", [MemoryEffects<[MemRead, MemWrite]>]> {
     %t = kgpu.ring %barriers : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
     ```
   }];
-  let arguments = (ins Kgpu_SharedType:$barriers, UnitAttr:$shared, UnitAttr:$cluster, UnitAttr:$channel, UnitAttr:$published);
+  let arguments = (ins Kgpu_SharedType:$barriers, DefaultValuedAttr<Kgpu_RingKind, "::kpkg::kgpu::RingKind::Copied">:$kind);
   let results = (outs Kgpu_RingType:$result);
-  let assemblyFormat = "(`shared` $shared^)? (`cluster` $cluster^)? (`channel` $channel^)? (`published` $published^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
+  let assemblyFormat = "($kind^)? $barriers attr-dict `:` qualified(type($barriers)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 

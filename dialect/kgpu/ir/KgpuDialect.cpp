@@ -7,6 +7,7 @@ using namespace kpkg;
 using namespace kpkg::kgpu;
 
 #include "dialect/kgpu/ir/KgpuDialect.cpp.inc"
+#include "dialect/kgpu/ir/KgpuEnums.cpp.inc"
 #include "dialect/kgpu/ir/KgpuInterfaces.cpp.inc"
 
 void KgpuDialect::initialize() {

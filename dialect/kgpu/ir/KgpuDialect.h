@@ -41,6 +41,7 @@ struct SharedMemoryAccess {
 } // namespace kpkg::kgpu
 
 #include "dialect/kgpu/ir/KgpuDialect.h.inc"
+#include "dialect/kgpu/ir/KgpuEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/kgpu/ir/KgpuAttributes.h.inc"
 #define GET_TYPEDEF_CLASSES

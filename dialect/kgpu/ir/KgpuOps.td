@@ -4,6 +4,7 @@
 #define KPKG_DIALECT_KGPU_IR_KGPUOPS_TD
 
 include "dialect/kgpu/ir/KgpuAttributes.td"
+include "dialect/kgpu/ir/KgpuEnums.td"
 include "dialect/kgpu/ir/KgpuInterfaces.td"
 include "dialect/kgpu/ir/KgpuTypes.td"
 include "dialect/tile/ir/TileOps.td"

@@ -29,6 +29,19 @@ static SharedType partOf(SharedType operand) {
                          cantFail(layout::SharedLayout::tma(shape, operand.getElementBytes(), layout::Swizzle::B64)));
 }
 
+static RingKind ringKindOf(ChannelKind kind) {
+  switch (kind) {
+  case ChannelKind::Copy:
+    return RingKind::Copied;
+  case ChannelKind::Exchanged:
+    return RingKind::Shared;
+  case ChannelKind::Published:
+  case ChannelKind::Value:
+    return RingKind::Published;
+  }
+  llvm_unreachable("a kind of channel");
+}
+
 SmallVector<ChannelRing, 2> makeRings(OpBuilder &builder, Location loc, const Channel &channel) {
   SmallVector<ChannelRing, 2> rings(channel.parts);
   for (ChannelRing &one : rings) {
@@ -39,10 +52,8 @@ SmallVector<ChannelRing, 2> makeRings(OpBuilder &builder, Location loc, const Ch
       one.buffers.push_back(AllocOp::create(builder, loc, ofSlots(slot, channel.slots), IntegerAttr()));
     Value barriers =
         AllocOp::create(builder, loc, SharedType::get({2, channel.slots}, builder.getI64Type()), IntegerAttr());
-    one.ring =
-        RingOp::create(builder, loc, RingType::get(builder.getContext(), channel.slots), barriers,
-                       /*shared=*/channel.kind == ChannelKind::Exchanged, /*cluster=*/false, /*channel=*/false,
-                       /*published=*/channel.kind == ChannelKind::Published || channel.kind == ChannelKind::Value);
+    one.ring = RingOp::create(builder, loc, RingType::get(builder.getContext(), channel.slots), barriers,
+                              ringKindOf(channel.kind));
   }
   return rings;
 }

@@ -101,8 +101,8 @@ struct DynamicTiles final : impl::KgpuDynamicTilesBase<DynamicTiles> {
     Location loc = roles.getLoc();
     Value place =
         AllocOp::create(builder, loc, SharedType::get({3, kChannelSlots}, builder.getI64Type()), IntegerAttr());
-    Value channel = RingOp::create(builder, loc, RingType::get(kernel.getContext(), kChannelSlots), place,
-                                   /*shared=*/false, /*cluster=*/false, /*channel=*/true);
+    Value channel =
+        RingOp::create(builder, loc, RingType::get(kernel.getContext(), kChannelSlots), place, RingKind::Channel);
     Value count = loads.getUpperBound();
     takeInTurn(loads, [&](OpBuilder &at, Value use) -> Value {
       Value next = NextTileOp::create(at, loc, count);

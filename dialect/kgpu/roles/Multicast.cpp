@@ -91,7 +91,7 @@ private:
     for (TensorLoadOp load : loads) {
       load.setMap(number);
       load.setMulticast(box.dim);
-      load.getRing().getDefiningOp<RingOp>().setCluster(true);
+      load.getRing().getDefiningOp<RingOp>().setKind(RingKind::Cluster);
     }
     // Copies that other CTAs wait for come first: up to 2 % faster on an H200 for a large product.
     for (TensorLoadOp load : loads)

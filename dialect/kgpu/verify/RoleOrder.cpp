@@ -33,7 +33,8 @@ private:
     for (Operation &op : block) {
       if (auto acquire = dyn_cast<AcquireOp>(op)) {
         steps.push_back({&op, acquire.getRing(), {}});
-      } else if (auto await = dyn_cast<AwaitOp>(op); await && !await.getRing().getDefiningOp<RingOp>().getShared()) {
+      } else if (auto await = dyn_cast<AwaitOp>(op);
+                 await && await.getRing().getDefiningOp<RingOp>().getKind() != RingKind::Shared) {
         steps.push_back({&op, await.getRing(), {}});
       } else if (isa<PublishIndexOp, ConsumeIndexOp, PublishOp>(op)) {
         steps.push_back({&op, ringOfUse(&op), {}});
@@ -92,13 +93,14 @@ private:
       traces[number] = trace(role->front());
       addRings(traces[number], rings[number]);
     }
-    for (Value ring : rings[1].getArrayRef())
-      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getPublished() ? rings[2] : rings[0]).contains(ring))
-        return op.emitOpError(op.getPublished() ? "is filled with tiles that nobody takes"
-                                                : "is read by a role, and filled by none");
-    for (Value ring : rings[2].getArrayRef())
-      if (RingOp op = ring.getDefiningOp<RingOp>(); !(op.getPublished() ? rings[1] : rings[0]).contains(ring))
-        return op.emitOpError("is read by a role, and filled by none");
+    for (auto [user, publishedPartner] : {std::pair(1, 2), std::pair(2, 1)})
+      for (Value ring : rings[user].getArrayRef()) {
+        RingOp op = ring.getDefiningOp<RingOp>();
+        bool isPublished = op.getKind() == RingKind::Published;
+        if (!rings[isPublished ? publishedPartner : 0].contains(ring))
+          return op.emitOpError(isPublished && user == 1 ? "is filled with tiles that nobody takes"
+                                                         : "is read by a role, and filled by none");
+      }
     for (auto [one, other] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)}) {
       partner.clear();
       if (failed(compare(restricted(traces[one], rings[other]), restricted(traces[other], rings[one]), roles)))

@@ -81,15 +81,16 @@ private:
         ranks.push_back(op->getResult(0));
     });
     differing = dependents(kernel, ranks);
-    if (llvm::none_of(rings, [](RingOp ring) { return ring.getCluster(); }))
+    if (llvm::none_of(rings, [](RingOp ring) { return ring.getKind() == RingKind::Cluster; }))
       return success();
     if (getLaunch(kernel).cluster < 2)
       return roles.emitOpError("has rings of a cluster, which the kernel has not");
     auto found = kernel.walk([&](scf::ForOp loop) {
       bool differs = differing.contains(loop.getLowerBound()) || differing.contains(loop.getUpperBound()) ||
                      differing.contains(loop.getStep());
-      bool isUsed =
-          differs && llvm::any_of(rings, [&](RingOp ring) { return ring.getCluster() && containsUse(loop, ring); });
+      bool isUsed = differs && llvm::any_of(rings, [&](RingOp ring) {
+                      return ring.getKind() == RingKind::Cluster && containsUse(loop, ring);
+                    });
       return isUsed ? WalkResult(loop.emitOpError(
                           "may run more often in one CTA of a cluster than in another, with copies for both"))
                     : WalkResult::advance();
@@ -100,7 +101,7 @@ private:
   /// Checks that the parts that CTAs multicast fit together and come from the same position.
   LogicalResult verifyMulticast(TensorLoadOp load, TensorMapAttr map) {
     auto ring = load.getRing().getDefiningOp<RingOp>();
-    if (!ring || !ring.getCluster())
+    if (!ring || ring.getKind() != RingKind::Cluster)
       return load.emitOpError("fills slots of other CTAs, whose warpgroups do not release them for this one");
     auto view = load.getView().getType();
     SmallVector<int64_t> whole(map.getBox());
@@ -128,7 +129,7 @@ private:
   LogicalResult verifyPublished(RolesOp roles) {
     WalkResult found = roles.getProducers().walk([&](PublishOp publish) {
       RingOp ring = publish.getRing().getDefiningOp<RingOp>();
-      if (!ring || !ring.getPublished())
+      if (!ring || ring.getKind() != RingKind::Published)
         return WalkResult(publish.emitOpError("signals a ring that others fill"));
       return WalkResult(verifySlot(publish));
     });
@@ -238,7 +239,7 @@ private:
     WalkResult found = block.walk([&](PublishAllOp publish) {
       RingOp ring = publish.getRing().getDefiningOp<RingOp>();
       int64_t slots = publish.getRing().getType().getSlots();
-      if (!ring || !ring.getShared())
+      if (!ring || ring.getKind() != RingKind::Shared)
         return WalkResult(publish.emitOpError("signals a ring that the load role fills"));
       if (failed(verifySlot(publish)))
         return WalkResult::interrupt();
@@ -308,7 +309,8 @@ private:
           return failure();
       }
     }
-    llvm::erase_if(open, [](AwaitOp await) { return await.getRing().getDefiningOp<RingOp>().getShared(); });
+    llvm::erase_if(open,
+                   [](AwaitOp await) { return await.getRing().getDefiningOp<RingOp>().getKind() == RingKind::Shared; });
     if (open.size() > around.size())
       return open.back().emitOpError("awaits a use that is not released in the same block");
     if (!running.empty())

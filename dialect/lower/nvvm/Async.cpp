@@ -95,25 +95,28 @@ unsigned registersForLoads(kgpu::RolesOp roles, const chips::Heuristics &heurist
 /// Returns the number of arrivals that release a slot: consumer warpgroups, of all CTAs that fill it. For a channel or
 /// a published ring, each warp arrives.
 unsigned Emitter::arrivalsToEmpty(kgpu::RingOp op) {
-  if (op.getChannel() || op.getPublished())
+  kgpu::RingKind kind = op.getKind();
+  if (kind == kgpu::RingKind::Channel || kind == kgpu::RingKind::Published)
     return launch.warps();
-  return launch.producers ? kgpu::releasing(op) : launch.consumers * (op.getCluster() ? launch.cluster : 1);
+  return launch.producers ? kgpu::releasing(op)
+                          : launch.consumers * (kind == kgpu::RingKind::Cluster ? launch.cluster : 1);
 }
 
 LogicalResult Emitter::emitRing(kgpu::RingOp op) {
   Value barriers = scalar(op.getBarriers());
   define(op, {barriers});
   int64_t slots = op.getType().getSlots();
-  sharesTiles |= op.getShared();
-  sharesCopies |= op.getCluster();
+  kgpu::RingKind kind = op.getKind();
+  sharesTiles |= kind == kgpu::RingKind::Shared;
+  sharesCopies |= kind == kgpu::RingKind::Cluster;
   Value first = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(scf::IfOp::create(builder, first, /*withElseRegion=*/false).thenBlock());
   for (int64_t slot = 0; slot < slots; ++slot) {
     barrierInit(builder, bytesBehind(builder, barriers, slot * barrierBytes),
-                op.getShared()      ? launch.consumers
-                : op.getPublished() ? launch.producers * warpsOfWarpgroup
-                                    : 1);
+                kind == kgpu::RingKind::Shared      ? launch.consumers
+                : kind == kgpu::RingKind::Published ? launch.producers * warpsOfWarpgroup
+                                                    : 1);
     barrierInit(builder, bytesBehind(builder, barriers, (slots + slot) * barrierBytes), arrivalsToEmpty(op));
   }
   fenceBarrierInit(builder);
@@ -256,7 +259,7 @@ LogicalResult Emitter::emitAwait(kgpu::AwaitOp op) {
 
 LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
   RingUse use = ringUse(builder, scalar(op.getRing()), op.getRing().getType().getSlots(), scalar(op.getUse()));
-  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getPublished()) {
+  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getKind() == kgpu::RingKind::Published) {
     warpBarrier(builder); // All lanes have read the slot.
     Value lane = arith::AndIOp::create(builder, place.thread(), constantOf(builder, 31));
     ptx::barrierArriveWhere(builder, use.empty,
@@ -264,7 +267,7 @@ LogicalResult Emitter::emitRelease(kgpu::ReleaseOp op) {
     return success();
   }
   Value rest = arith::AndIOp::create(builder, place.thread(), constantOf(builder, kgpu::kWarpgroupThreads - 1));
-  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getCluster()) {
+  if (auto ring = op.getRing().getDefiningOp<kgpu::RingOp>(); ring && ring.getKind() == kgpu::RingKind::Cluster) {
     // One thread signals each other CTA of the cluster. The local barrier takes a cheaper path.
     Value other = arith::AndIOp::create(builder, arith::AddIOp::create(builder, ctaOfCluster(builder), rest),
                                         constantOf(builder, launch.cluster - 1));

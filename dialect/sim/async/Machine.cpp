@@ -66,12 +66,12 @@ Ring &Machine::ring(int cta, Value value, int64_t slots) {
     ring.full.resize(size_t(slots));
     ring.empty.resize(size_t(slots));
     auto op = value.getDefiningOp<kgpu::RingOp>();
-    ring.isShared = op && op.getShared();
-    ring.isOfCluster = op && op.getCluster();
-    ring.numbers.resize(op && op.getChannel() ? size_t(slots) : 0);
+    ring.isShared = op && op.getKind() == kgpu::RingKind::Shared;
+    ring.isOfCluster = op && op.getKind() == kgpu::RingKind::Cluster;
+    ring.numbers.resize(op && op.getKind() == kgpu::RingKind::Channel ? size_t(slots) : 0);
     for (Barrier &barrier : ring.empty)
       barrier.arrivals = barrier.missing =
-          launch.producers && op && !op.getChannel()
+          launch.producers && op && op.getKind() != kgpu::RingKind::Channel
               ? kgpu::releasing(op)
               : std::max(launch.consumers, 1u) * (ring.isOfCluster ? clusterSize() : 1);
     for (Barrier &barrier : ring.full)

@@ -190,7 +190,7 @@ TEST_F(LatentParts, ChangesOfWhatIsHandedOnAreFound) {
     Value ring = isa<kgpu::PublishOp>(op)                  ? cast<kgpu::PublishOp>(op).getRing()
                  : isa<kgpu::AwaitOp, kgpu::ReleaseOp>(op) ? op->getOperand(0)
                                                            : Value();
-    return ring && ring.getDefiningOp<kgpu::RingOp>().getPublished();
+    return ring && ring.getDefiningOp<kgpu::RingOp>().getKind() == kgpu::RingKind::Published;
   };
   size_t count = 0, simulated = 0;
   module->walk([&](Operation *op) { count += isOfPublished(op); });

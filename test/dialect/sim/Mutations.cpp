@@ -156,9 +156,9 @@ const Rule rules[] = {
     {"release within a CTA",
      [](Operation *op) {
        auto ring = dyn_cast<kgpu::RingOp>(op);
-       return ring && ring.getCluster();
+       return ring && ring.getKind() == kgpu::RingKind::Cluster;
      },
-     [](Operation *op) { cast<kgpu::RingOp>(op).setCluster(false); }},
+     [](Operation *op) { cast<kgpu::RingOp>(op).setKind(kgpu::RingKind::Copied); }},
     {"another CTA's tile", isInRole<kgpu::ClusterRankOp>,
      [](Operation *op) {
        Value other = shifted(op->getNextNode(), op->getResult(0), 1);

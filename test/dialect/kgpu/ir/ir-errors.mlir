@@ -326,3 +326,21 @@ tile.kernel @gather_other_shape(%x: !table) attributes {kgpu.target = #kgpu.targ
 tile.kernel @odd_registers() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2, load_registers = 44>} {
   tile.return
 }
+
+// -----
+
+tile.kernel @two_kinds() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2>} {
+  %place = kgpu.alloc : !kgpu.smem<2x4xi64>
+  // expected-error @+1 {{expected SSA operand}}
+  %ring = kgpu.ring shared cluster %place : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+  tile.return
+}
+
+// -----
+
+tile.kernel @channel_without_slots() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.launch = #kgpu.launch<threads = 384, consumers = 2>} {
+  %place = kgpu.alloc : !kgpu.smem<2x4xi64>
+  // expected-error @+1 {{is no place for the barriers of}}
+  %ring = kgpu.ring channel %place : !kgpu.smem<2x4xi64> -> !kgpu.ring<4>
+  tile.return
+}
