@@ -336,6 +336,16 @@ def in_process(script, **environment):
     return done.stdout + done.stderr
 
 
+def test_a_linear_layer_calls_an_op_as_its_package_declares_it() -> None:
+    class Other(nn.Linear, op="linear_fused"):
+        pass
+
+    layer, x = Other(8, 5), torch.randn(2, 3, 8)
+    assert layer.use_kpkg
+    with torch.no_grad():  # the fused op has no gradient
+        assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+
+
 ONE_LINE = "from kpkg.nn import GEMM; print(f'kpkg enabled: {GEMM(10, 10).use_kpkg}')"
 RUNS = """
 import torch, warnings
