@@ -9,6 +9,7 @@
 // whole live range. So the result depends on the IR only. Small buffers, such as those of reductions, overlap with
 // nothing: a few bytes are cheaper than the barrier before the bytes' second use.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/Positions.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -29,22 +30,6 @@ struct Buffer {
   int64_t offset = 0;
 
   bool livesWith(const Buffer &other) const { return first <= other.last && other.first <= last; }
-};
-
-/// Numbers ops so that the ops in an op's regions lie between its begin and its end.
-struct Positions {
-  DenseMap<Operation *, std::pair<int64_t, int64_t>> of;
-  int64_t next = 0;
-
-  void number(Block &block) {
-    for (Operation &op : block) {
-      int64_t begin = next++;
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          number(inner);
-      of[&op] = {begin, next++};
-    }
-  }
 };
 
 void collectAccesses(Value buffer, SmallVectorImpl<Operation *> &users) {
@@ -98,8 +83,7 @@ void place(MutableArrayRef<Buffer> buffers) {
 struct AllocSharedMemory final : impl::KgpuAllocSmemBase<AllocSharedMemory> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    Positions positions;
-    positions.number(kernel.getBody().front());
+    Positions positions(kernel.getBody().front());
     SmallVector<Buffer> buffers;
     kernel.walk([&](AllocOp op) { buffers.push_back(lifeOf(op, positions)); });
     place(buffers);

@@ -72,6 +72,18 @@ void join(State &state, const State &other) {
       state.push_back(pending);
 }
 
+SmallVector<SharedMemoryAccess> accessesOf(Operation *op) {
+  SmallVector<SharedMemoryAccess> accesses;
+  if (auto access = dyn_cast<SharedAccessOpInterface>(op))
+    access.getSharedAccesses(accesses);
+  return accesses;
+}
+
+/// Forgets the accesses that a barrier of the CTA separates from later ones.
+void forgetCta(State &state) {
+  llvm::erase_if(state, [](const Pending &pending) { return pending.scope != SharedMemoryAccess::Scope::Cluster; });
+}
+
 class Inserter {
 public:
   explicit Inserter(tile::KernelOp kernel) : hasSeveralWarps(getLaunch(kernel).threads > targetOf(kernel).warpSize) {}
@@ -85,10 +97,8 @@ public:
 
 private:
   void visit(Operation *op, State &state) {
-    if (isa<BarrierOp>(op)) {
-      llvm::erase_if(state, [](const Pending &pending) { return pending.scope != SharedMemoryAccess::Scope::Cluster; });
-      return;
-    }
+    if (isa<BarrierOp>(op))
+      return forgetCta(state);
     if (auto barrier = dyn_cast<ClusterBarrierOp>(op)) {
       if (!barrier.getRelaxed())
         state.clear();
@@ -99,13 +109,8 @@ private:
       isa<LoopLikeOpInterface>(op) ? visitLoop(op, state) : visitBranches(op, state);
       return;
     }
-    auto access = dyn_cast<SharedAccessOpInterface>(op);
-    if (!access)
-      return;
     State own;
-    SmallVector<SharedMemoryAccess> accesses;
-    access.getSharedAccesses(accesses);
-    for (const SharedMemoryAccess &one : accesses) {
+    for (const SharedMemoryAccess &one : accessesOf(op)) {
       auto alloc = rootBuffer(one.buffer).getDefiningOp<AllocOp>();
       int64_t begin = *alloc.getOffset();
       own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite,
@@ -128,7 +133,7 @@ private:
         BarrierOp::create(builder, op->getLoc());
       else
         WarpBarrierOp::create(builder, op->getLoc());
-      llvm::erase_if(state, [](const Pending &pending) { return pending.scope != SharedMemoryAccess::Scope::Cluster; });
+      forgetCta(state);
     }
     join(state, own);
   }
@@ -164,15 +169,8 @@ private:
 };
 
 bool isRemote(Operation *op) {
-  if (isa<ExchangeOp>(op))
-    return true;
-  auto access = dyn_cast<SharedAccessOpInterface>(op);
-  if (!access)
-    return false;
-  SmallVector<SharedMemoryAccess> accesses;
-  access.getSharedAccesses(accesses);
-  return llvm::any_of(accesses,
-                      [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; });
+  auto isOfCluster = [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; };
+  return isa<ExchangeOp>(op) || llvm::any_of(accessesOf(op), isOfCluster);
 }
 
 /// Inserts a barrier so that all CTAs of the cluster run before a remote access to one of them.
@@ -195,13 +193,10 @@ void waitForCluster(Block &body) {
 
 struct InsertBarriers final : impl::KgpuInsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
-    WalkResult allocated = getOperation().walk([](AllocOp op) {
-      if (op.getOffset())
-        return WalkResult::advance();
-      op.emitOpError("has no offset: run kgpu-alloc-smem before");
-      return WalkResult::interrupt();
-    });
-    if (allocated.wasInterrupted())
+    auto hasOffset = [](AllocOp op) {
+      return op.getOffset() ? success() : op.emitOpError("has no offset: run kgpu-alloc-smem before");
+    };
+    if (failed(forEachOp<AllocOp>(getOperation(), hasOffset)))
       return signalPassFailure();
     waitForCluster(getOperation().getBody().front());
     State state;

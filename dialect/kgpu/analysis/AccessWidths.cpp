@@ -73,6 +73,26 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
   return best;
 }
 
+int64_t mostTogether(tile::ViewType view) {
+  tile::ViewFacts facts = view.getFacts();
+  int64_t bytes = view.getElementBytes();
+  return std::min({16 / bytes, facts.align / bytes, facts.divisible});
+}
+
+int64_t mostTogether(tile::ViewType view, ValueRange offsets) {
+  return std::min(mostTogether(view), tile::divisorOf(offsets[view.getUnit()]));
+}
+
+bool keepsVectors(const layout::Layout &layout, const layout::SharedLayout &memory, unsigned dim,
+                  unsigned vectorBytes) {
+  auto access = llvm::expectedToOptional(layout::planAccess(layout, memory, vectorBytes));
+  auto groups = layout.vectors(dim, vectorBytes / memory.elementBytes());
+  return access && access->vectorBytes == vectorBytes &&
+         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) {
+           return llvm::is_contained(groups, vector.registers);
+         });
+}
+
 unsigned rowVectorBytes(tile::GatherOp gather) {
   std::optional<tile::RowGather> rows = tile::rowGather(gather);
   tile::ViewType view = gather.getView().getType();

@@ -26,4 +26,12 @@ constexpr unsigned kWholeVector = 16;
 /// vectors.
 unsigned rowVectorBytes(tile::GatherOp gather);
 
+/// Returns how many elements along the dimension of stride 1 one access of at most 16 bytes may have, as far as facts
+/// tell. The view must have such a dimension.
+int64_t mostTogether(tile::ViewType view);
+/// Returns the same for an access that begins at these offsets.
+int64_t mostTogether(tile::ViewType view, mlir::ValueRange offsets);
+/// Returns whether a thread's vectors of `vectorBytes` along `dim` are contiguous in the buffer, with the same
+/// elements. A layout may make other elements of a thread contiguous there.
+bool keepsVectors(const layout::Layout &layout, const layout::SharedLayout &memory, unsigned dim, unsigned vectorBytes);
 } // namespace kpkg::kgpu

@@ -1,7 +1,7 @@
 // Finds counters that a loop carries, so that their values in later iterations can be computed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/CarriedCounters.h"
-#include "mlir/Analysis/SliceAnalysis.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -18,15 +18,9 @@ static bool collect(scf::ForOp loop, ArrayRef<unsigned> numbers, unsigned number
            llvm::is_contained(numbers, argument.getArgNumber() - loop.getNumInductionVars());
   };
   Value next = loop.getYieldedValues()[number];
-  Operation *made = next.getDefiningOp();
-  if (!made || made->getBlock() != loop.getBody())
-    return isKnown(next);
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  llvm::SetVector<Operation *> slice;
-  if (failed(getBackwardSlice(made, &slice, options)))
+  if (!isKnown(next))
     return false;
+  SetVector<Operation *> slice = sliceIn(*loop.getBody(), next);
   for (Operation *op : slice)
     if (!isMemoryEffectFree(op) || op->getNumRegions() != 0 ||
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||

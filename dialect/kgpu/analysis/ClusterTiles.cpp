@@ -47,16 +47,13 @@ public:
 
 private:
   bool goesInStep(const DenseSet<Value> &differing) {
-    auto differs = [&](Value value) { return differing.contains(value); };
-    return !containsOp(tiles, [&](Operation *op) {
-      auto loop = dyn_cast<scf::ForOp>(op);
-      return loop && (differs(loop.getLowerBound()) || differs(loop.getUpperBound()) || differs(loop.getStep()));
-    });
+    return llvm::none_of(opsIn<scf::ForOp>(tiles), [&](scf::ForOp loop) { return hasBoundIn(loop, differing); });
   }
 
   /// Returns the bytes of operands that are the same for all CTAs of a cluster.
   int64_t commonBytes(const DenseSet<Value> &differing) const {
     DenseSet<Operation *> seen;
+    auto differs = [&](Value value) { return differing.contains(value); };
     int64_t bytes = 0;
     for (const StreamedDot &product : products)
       for (const std::optional<StreamedOperand> &operand : {product.lhs, product.rhs}) {
@@ -64,11 +61,9 @@ private:
           continue;
         const TensorView &place = operand->place;
         unsigned width = elementBytes(cast<tile::ViewType>(place.argument.getType()).getElementType());
-        bool differs =
-            llvm::any_of(operand->load->getOperands(), [&](Value value) { return differing.contains(value); }) ||
-            (place.slice &&
-             llvm::any_of(place.slice->getOperands(), [&](Value value) { return differing.contains(value); }));
-        if (!differs && !place.window && sharedBox(place.box, place.unit, width, cluster))
+        auto reads = [&](Operation *op) { return llvm::any_of(op->getOperands(), differs); };
+        if (!reads(operand->load) && !(place.slice && reads(place.slice)) && !place.window &&
+            sharedBox(place.box, place.unit, width, cluster))
           bytes += llvm::product_of(place.box) * width;
       }
     return bytes;

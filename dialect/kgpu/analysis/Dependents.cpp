@@ -1,8 +1,7 @@
 // Finds the values that depend on some other values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/Dependents.h"
-#include "dialect/tile/ir/TileDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "dialect/kgpu/ir/KgpuDialect.h"
 
 using namespace mlir;
 
@@ -51,7 +50,7 @@ private:
   }
 
   void visitLoop(scf::ForOp loop) {
-    bool bounds = has(loop.getLowerBound()) || has(loop.getUpperBound()) || has(loop.getStep());
+    bool bounds = hasBoundIn(loop, known);
     if (bounds)
       known.insert(loop.getInductionVar());
     for (BlockArgument argument : loop.getRegionIterArgs())
@@ -67,4 +66,18 @@ private:
 } // namespace
 
 DenseSet<Value> dependents(Operation *root, ArrayRef<Value> sources) { return Closure(sources).of(root); }
+
+DenseSet<Value> differingInCluster(tile::KernelOp kernel) {
+  SmallVector<Value> ranks;
+  kernel.walk([&](Operation *op) {
+    if (isa<ClusterRankOp, CtaIdOp>(op))
+      ranks.push_back(op->getResult(0));
+  });
+  return dependents(kernel, ranks);
+}
+
+bool hasBoundIn(scf::ForOp loop, const DenseSet<Value> &values) {
+  return values.contains(loop.getLowerBound()) || values.contains(loop.getUpperBound()) ||
+         values.contains(loop.getStep());
+}
 } // namespace kpkg::kgpu

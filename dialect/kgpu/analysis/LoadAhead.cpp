@@ -1,21 +1,15 @@
 // Finds loads of a loop whose addresses depend only on counters, so that they can be issued for another iteration.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/LoadAhead.h"
+#include "dialect/kgpu/analysis/AccessWidths.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/ir/Repeatable.h"
 #include "dialect/tile/transforms/IndexFacts.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
 namespace kpkg::kgpu {
-
-/// Returns how many elements may be copied at once.
-static int64_t mostTogether(tile::LoadOp load) {
-  tile::ViewFacts facts = load.getView().getType().getFacts();
-  int64_t bytes = load.getView().getType().getElementBytes();
-  return std::min({16 / bytes, facts.align / bytes, facts.divisible});
-}
 
 constexpr const char *kNoVectors =
     "the tensor's address, strides or dimension of stride 1 are not known to permit copies of four bytes";
@@ -25,7 +19,7 @@ static WhyNot whyNotForRing(tile::LoadOp load) {
   tile::ViewType view = load.getView().getType();
   if (!type)
     return "it loads a single element";
-  if (view.getUnit() < 0 || mostTogether(load) * view.getElementBytes() < 4)
+  if (view.getUnit() < 0 || mostTogether(view) * view.getElementBytes() < 4)
     return kNoVectors;
   bool isRow = type.getRank() == 0 || type.getNumElements() == type.getShape().back();
   int64_t bytes = type.getNumElements() * view.getElementBytes();
@@ -43,7 +37,7 @@ WhyNot whyNotFetched(tile::LoadOp load) {
   if (WhyNot why = whyNotForRing(load))
     return why;
   tile::ViewType view = load.getView().getType();
-  int64_t together = std::min(mostTogether(load), tile::divisorOf(load.getOffsets()[view.getUnit()]));
+  int64_t together = mostTogether(view, load.getOffsets());
   bool hasVectors =
       together >= 1 && layoutOf(load.getResult()).vectorLength(view.getUnit(), together) * view.getElementBytes() >= 4;
   return hasVectors ? WhyNot() : kNoVectors;
@@ -65,15 +59,11 @@ std::optional<SmallVector<Operation *>> addressAhead(scf::ForOp loop, Operation 
              (counters && counters->contain(argument));
     });
   };
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  if (failed(getBackwardSlice(access, &slice, options)) || !isOnlyCounter(access))
-    return std::nullopt;
-  for (Operation *op : slice)
-    if (!isRepeatable(op) || op->getNumRegions() != 0 || !isOnlyCounter(op) || !mayRepeat(op))
-      return std::nullopt;
-  return SmallVector<Operation *>(slice.begin(), slice.end());
+  SetVector<Operation *> slice = sliceIn(*loop.getBody(), access->getOperands());
+  bool isKnown = isOnlyCounter(access) && llvm::all_of(slice, [&](Operation *op) {
+                   return isRepeatable(op) && op->getNumRegions() == 0 && isOnlyCounter(op) && mayRepeat(op);
+                 });
+  return isKnown ? std::optional(slice.takeVector()) : std::nullopt;
 }
 
 Value counterAfter(OpBuilder &builder, scf::ForOp loop, Value counter, int64_t iterations) {

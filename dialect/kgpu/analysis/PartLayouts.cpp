@@ -1,6 +1,7 @@
 // Tells for parts of tiles in which layouts threads hold all elements of their results.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/PartLayouts.h"
+#include "dialect/layout/Algebra.h"
 
 using namespace mlir;
 
@@ -8,7 +9,16 @@ namespace kpkg::kgpu {
 using layout::Layout;
 using layout::Range;
 
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+llvm::Expected<Layout> sliced(Layout layout, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
+  for (unsigned dim = 0; dim < small.size(); ++dim)
+    if (small[dim] == 1 && large[dim] != 1) {
+      llvm::Expected<Layout> next = layout::slice(layout, dim);
+      if (!next)
+        return next;
+      layout = *next;
+    }
+  return layout;
+}
 
 SmallVector<Range> rangesOf(tile::ExtractOp op) {
   SmallVector<Range> ranges;

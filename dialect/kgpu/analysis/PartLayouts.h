@@ -6,6 +6,16 @@
 #include <vector>
 
 namespace kpkg::kgpu {
+/// Returns the shape of a tile.
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tile) {
+  return mlir::cast<mlir::RankedTensorType>(tile.getType()).getShape();
+}
+
+/// Returns the layout of a tile of shape `small` that is broadcast to a tile of shape `large` with this layout. It is
+/// sliced along the dimensions in which only `small` has extent 1.
+llvm::Expected<layout::Layout> sliced(layout::Layout layout, llvm::ArrayRef<int64_t> small,
+                                      llvm::ArrayRef<int64_t> large);
+
 /// Returns the elements that the op takes along each dimension.
 llvm::SmallVector<layout::Range> rangesOf(tile::ExtractOp op);
 /// Returns the elements of the result that each part of the join becomes.

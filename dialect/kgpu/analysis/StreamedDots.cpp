@@ -281,8 +281,8 @@ static bool keepsRowsApart(tile::KernelOp kernel) {
   };
   auto crosses = [&](Operation *op) {
     return !llvm::TypeSwitch<Operation *, bool>(op)
-                .Case([&](tile::ReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
-                .Case([&](tile::ArgReduceOp reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
+                .Case<tile::ReduceOp, tile::ArgReduceOp>(
+                    [&](auto reduce) { return isAlongRow(reduce.getValue(), reduce.getAxis()); })
                 .Case(
                     [&](tile::CombineOp combine) { return isAlongRow(combine.getInputs().front(), combine.getAxis()); })
                 .Case([](tile::ScanOp) { return false; })

@@ -22,6 +22,16 @@ bool sharesPanels(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
 }
 
 namespace {
+using AddBit = llvm::function_ref<void(Part part, int32_t row, int32_t column)>;
+
+/// Adds the rows of a warp's lanes, and of the four warps of a warpgroup.
+void addWarpgroup(AddBit add) {
+  for (int32_t row : {1, 2, 4})
+    add(Part::Lane, row, 0);
+  for (int32_t row : {16, 32})
+    add(Part::Warp, row, 0);
+}
+
 /// Builds the layout of fragments. `columnOf` maps a column of the accumulator's layout to one of the tile. `parts`
 /// warpgroups divide the columns of the same rows.
 Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t parts,
@@ -44,10 +54,7 @@ Layout ofFragments(llvm::ArrayRef<int64_t> shape, unsigned warpgroups, int64_t p
     add(Part::Register, 0, columns);
   for (int32_t column : {2, 4})
     add(Part::Lane, 0, column);
-  for (int32_t row : {1, 2, 4})
-    add(Part::Lane, row, 0);
-  for (int32_t row : {16, 32})
-    add(Part::Warp, row, 0);
+  addWarpgroup(add);
   int64_t rows = 64;
   for (unsigned count = 1; count < warpgroups / parts; count *= 2)
     if (rows < shape[0]) {
@@ -78,12 +85,14 @@ Layout wgmmaTransposed(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
   return layout::permute(wgmmaAccumulator({shape[1], shape[0]}, warpgroups), {1, 0});
 }
 
-Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups) {
+Layout wgmmaLeftOperand(mlir::Value tile, unsigned warpgroups) {
+  auto type = mlir::cast<mlir::RankedTensorType>(tile.getType());
+  int64_t bytes = elementBytes(type.getElementType());
   // Source: PTX ISA, register fragments of wgmma. A lane holds four adjacent elements of 8 bits, or two of 16 bits. Of
   // 32 bits it holds one element and the fourth after it. A product of a part of the columns needs all of the left
   // operand.
-  return ofFragments(shape, warpgroups, /*parts=*/1, [&](int32_t column) {
-    bool isByte = elementBytes == 1, isWord = elementBytes == 4;
+  return ofFragments(type.getShape(), warpgroups, /*parts=*/1, [&](int32_t column) {
+    bool isByte = bytes == 1, isWord = bytes == 4;
     if (isWord && column < 8)
       return column == 1 ? 4 : column / 2;
     return isByte && column == 8 ? 2 : isByte && (column == 2 || column == 4) ? 2 * column : column;
@@ -101,10 +110,7 @@ Layout wgmmaPositions(llvm::ArrayRef<int64_t> shape, unsigned warpgroups) {
     add(Part::Register, 0, columns);
   for (int32_t column : {1, 2})
     add(Part::Lane, 0, column);
-  for (int32_t row : {1, 2, 4})
-    add(Part::Lane, row, 0);
-  for (int32_t row : {16, 32})
-    add(Part::Warp, row, 0);
+  addWarpgroup(add);
   int32_t rows = 64;
   for (unsigned count = 1; count < warpgroups; count *= 2, rows *= 2)
     add(Part::Warp, rows, 0);

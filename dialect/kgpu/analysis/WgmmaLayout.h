@@ -1,7 +1,7 @@
 // Defines the register layouts of the accumulator and the left operand of wgmma.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/layout/Layout.h"
+#include "dialect/kgpu/ir/KgpuDialect.h"
 
 namespace kpkg::kgpu {
 /// Returns the layout of an accumulator of rows x columns that `warpgroups` share, 64 rows of each 64 * warpgroups in
@@ -14,7 +14,7 @@ layout::Layout wgmmaMade(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Returns the layout of a tile whose transpose is such an accumulator.
 layout::Layout wgmmaTransposed(llvm::ArrayRef<int64_t> shape, unsigned warpgroups);
 /// Returns the layout of a left operand in registers. For 16-bit elements it is that of the accumulator.
-layout::Layout wgmmaLeftOperand(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, unsigned warpgroups);
+layout::Layout wgmmaLeftOperand(mlir::Value tile, unsigned warpgroups);
 
 /// Returns the layout of the positions [rows, depth / 16] of a left operand with 2:4 sparsity. A thread holds words of
 /// two rows, and the adjacent thread the next 16 columns. Lanes 0 and 1 of four serve a step of 32 columns, 2 and 3

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/Work.h"
 #include "dialect/kgpu/analysis/DotLayout.h"
+#include "dialect/kgpu/analysis/Positions.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <numeric>
 
 using namespace mlir;
@@ -13,19 +15,12 @@ int64_t bytesOf(RankedTensorType type) { return type.getNumElements() * elementB
 
 /// Returns the tile that an op moves between memory and registers.
 RankedTensorType movedTile(Operation *op) {
-  if (auto load = dyn_cast<tile::LoadOp>(op))
-    return dyn_cast<RankedTensorType>(load.getResult().getType());
-  if (auto store = dyn_cast<tile::StoreOp>(op))
-    return dyn_cast<RankedTensorType>(store.getValue().getType());
-  if (auto store = dyn_cast<tile::AddStoreOp>(op))
-    return cast<RankedTensorType>(store.getValue().getType());
-  if (auto gather = dyn_cast<tile::GatherOp>(op))
-    return cast<RankedTensorType>(gather.getResult().getType());
-  if (auto scatter = dyn_cast<tile::ScatterOp>(op))
-    return cast<RankedTensorType>(scatter.getValue().getType());
-  if (auto atomic = dyn_cast<tile::AtomicOp>(op))
-    return cast<RankedTensorType>(atomic.getValue().getType());
-  return {};
+  Type type = TypeSwitch<Operation *, Type>(op)
+                  .Case<tile::LoadOp, tile::GatherOp>([](auto load) { return load.getResult().getType(); })
+                  .Case<tile::StoreOp, tile::AddStoreOp, tile::ScatterOp, tile::AtomicOp>(
+                      [](auto store) { return store.getValue().getType(); })
+                  .Default(Type());
+  return dyn_cast_or_null<RankedTensorType>(type);
 }
 
 /// Returns whether a value takes no registers of its own: it is recomputed at its use, or shares its operand's
@@ -67,25 +62,8 @@ bool needsWholeTiles(Operation *op) {
 /// live from its definition until before its last use, whose result may take its registers. It is also live throughout
 /// a loop that uses it, if it is defined outside.
 int64_t peakRegisters(tile::KernelOp kernel) {
-  DenseMap<Operation *, int64_t> begin, end;
-  SmallVector<int64_t> whole;
-  int64_t time = 0;
-  std::function<void(Block &)> number = [&](Block &block) {
-    for (Operation &op : block) {
-      begin[&op] = time++;
-      if (needsWholeTiles(&op))
-        whole.push_back(begin[&op]);
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          number(inner);
-      end[&op] = time++;
-      if (needsWholeTiles(&op))
-        whole.push_back(end[&op]);
-    }
-  };
-  number(kernel.getBody().front());
-
-  SmallVector<int64_t> change(time + 2, 0);
+  const Positions positions(kernel.getBody().front());
+  SmallVector<int64_t> change(positions.next + 2, 0);
   auto add = [&](Value value, int64_t from) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || isFree(value))
@@ -93,7 +71,8 @@ int64_t peakRegisters(tile::KernelOp kernel) {
     int64_t to = from;
     for (Operation *user : value.getUsers()) {
       Operation *here = value.getParentBlock()->findAncestorOpInBlock(*user);
-      to = std::max(to, here == user || !isa<LoopLikeOpInterface>(here) ? begin[user] : end[here]);
+      bool isOfLoop = here != user && isa<LoopLikeOpInterface>(here);
+      to = std::max(to, isOfLoop ? positions.of.at(here).second : positions.of.at(user).first);
     }
     if (to == from)
       return;
@@ -102,16 +81,17 @@ int64_t peakRegisters(tile::KernelOp kernel) {
   };
   kernel.getBody().walk([&](Operation *op) {
     for (Value result : op->getResults())
-      add(result, end[op]);
+      add(result, positions.of.at(op).second);
     for (Region &region : op->getRegions())
       for (Block &block : region)
         for (Value argument : block.getArguments())
-          add(argument, begin[op]);
+          add(argument, positions.of.at(op).first);
   });
   std::partial_sum(change.begin(), change.end(), change.begin());
   int64_t peak = 0;
-  for (int64_t moment : whole)
-    peak = std::max(peak, change[moment]);
+  for (auto [op, place] : positions.of)
+    if (needsWholeTiles(op))
+      peak = std::max({peak, change[place.first], change[place.second]});
   return llvm::divideCeil(peak, 32);
 }
 

@@ -19,12 +19,12 @@
 // sector took 2.7 times as long, and all roles wait for them. Measured on an H200 with latent attention and 64 steps
 // per tile: 3 % of all time.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/AccessWidths.h"
 #include "dialect/kgpu/analysis/DotLayout.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Conversion.h"
-#include "dialect/tile/transforms/IndexFacts.h"
 
 using namespace mlir;
 
@@ -38,12 +38,7 @@ using layout::Layout;
 /// Returns how many elements one access along the unit dimension may have.
 int64_t longestVector(tile::StoreOp store) {
   tile::ViewType view = store.getView().getType();
-  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
-  if (unit < 0)
-    return 1;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t divisor = tile::divisorOf(store.getOffsets()[unit]);
-  return std::max<int64_t>(1, std::min({16 / bytes, facts.align / bytes, facts.divisible, divisor}));
+  return view.getUnit() < 0 ? 1 : std::max<int64_t>(1, mostTogether(view, store.getOffsets()));
 }
 
 unsigned costOf(const Layout &from, const Layout &to, unsigned bytes) {

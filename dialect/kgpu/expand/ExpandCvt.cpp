@@ -67,12 +67,10 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
     return op.emitOpError() << llvm::toString(conversion.takeError());
   if (!std::holds_alternative<layout::SharedPlan>(conversion->plan))
     return success();
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
-  Value buffer = storedTile(builder, loc, op.getValue(), /*acrossCtas=*/false,
+  IRRewriter rewriter(op);
+  Value buffer = storedTile(rewriter, op.getLoc(), op.getValue(), /*acrossCtas=*/false,
                             layout::SharedLayout::conflictFree(from, to, bytes));
-  op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, type, buffer).getResult());
-  op.erase();
+  rewriter.replaceOpWithNewOp<LocalLoadOp>(op, type, buffer);
   return success();
 }
 
@@ -80,15 +78,14 @@ LogicalResult expand(CvtLayoutOp op, bool isPacked, const Launch &launch) {
 /// conversion is expanded later.
 LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
   auto from = cast<RankedTensorType>(op.getValue().getType()), to = cast<RankedTensorType>(op.getResult().getType());
-  OpBuilder builder(op);
+  IRRewriter builder(op);
   Location loc = op.getLoc();
   llvm::Expected<Layout> forward = layout::reshape(layoutOf(from), from.getShape(), to.getShape());
   if (forward) {
     if (*forward == layoutOf(to))
       return success();
     Value reshaped = tile::ReshapeOp::create(builder, loc, withLayout(to, *forward), op.getValue());
-    op.replaceAllUsesWith(CvtLayoutOp::create(builder, loc, to, reshaped).getResult());
-    op.erase();
+    builder.replaceOpWithNewOp<CvtLayoutOp>(op, to, reshaped);
     return success();
   }
   llvm::Expected<Layout> backward = layout::reshape(layoutOf(to), to.getShape(), from.getShape());
@@ -104,8 +101,7 @@ LogicalResult expand(tile::ReshapeOp op, bool isPacked) {
     return op.emitOpError() << "of a packed or clustered kernel needs other layouts: " << reason;
   Value buffer = storedTile(builder, loc, op.getValue());
   auto reshaped = ReshapeBufferOp::create(builder, loc, SharedType::get(to.getShape(), to.getElementType()), buffer);
-  op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, to, reshaped).getResult());
-  op.erase();
+  builder.replaceOpWithNewOp<LocalLoadOp>(op, to, reshaped);
   return success();
 }
 
@@ -122,14 +118,13 @@ LogicalResult expand(tile::ExtractOp op, bool isPacked, DenseMap<std::pair<Value
     return success();
   if (failed(checkShared(op, op.getValue(), isPacked)))
     return failure();
-  OpBuilder builder(op);
+  IRRewriter builder(op);
   Value &buffer = stored[{op.getValue(), op->getBlock()}];
   if (!buffer)
     buffer = storedTile(builder, op.getLoc(), op.getValue());
   ArrayRef<int64_t> sizes = cast<RankedTensorType>(op.getType()).getShape();
   Value part = SliceBufferOp::create(builder, op.getLoc(), buffer, op.getOffsets(), sizes, op.getSteps());
-  op.replaceAllUsesWith(LocalLoadOp::create(builder, op.getLoc(), op.getType(), part).getResult());
-  op.erase();
+  builder.replaceOpWithNewOp<LocalLoadOp>(op, op.getType(), part);
   return success();
 }
 
@@ -139,7 +134,7 @@ LogicalResult expand(tile::JoinOp op, bool isPacked) {
     return success();
   if (failed(checkShared(op, op.getResult(), isPacked)))
     return failure();
-  OpBuilder builder(op);
+  IRRewriter builder(op);
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getType());
   Value buffer = AllocOp::create(builder, loc, SharedType::get(type.getShape(), type.getElementType()), IntegerAttr());
@@ -149,8 +144,7 @@ LogicalResult expand(tile::JoinOp op, bool isPacked) {
     LocalStoreOp::create(builder, loc, part, SliceBufferOp::create(builder, loc, buffer, begin, sizes, ones));
     begin[op.getAxis()] += sizes[op.getAxis()];
   }
-  op.replaceAllUsesWith(LocalLoadOp::create(builder, loc, type, buffer).getResult());
-  op.erase();
+  builder.replaceOpWithNewOp<LocalLoadOp>(op, type, buffer);
   return success();
 }
 
@@ -173,22 +167,14 @@ struct ExpandCvt final : impl::KgpuExpandCvtBase<ExpandCvt> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
     bool isPacked = launch.blocks > 1;
-    for (auto op : opsIn<tile::AtomicOp>(getOperation()))
-      if (failed(expand(op, isPacked)))
-        return signalPassFailure();
-    for (auto op : opsIn<tile::ReshapeOp>(getOperation()))
-      if (failed(expand(op, isPacked)))
-        return signalPassFailure();
     DenseMap<std::pair<Value, Block *>, Value> stored;
-    for (auto op : opsIn<tile::ExtractOp>(getOperation()))
-      if (failed(expand(op, isPacked, stored)))
-        return signalPassFailure();
-    for (auto op : opsIn<tile::JoinOp>(getOperation()))
-      if (failed(expand(op, isPacked)))
-        return signalPassFailure();
-    for (auto op : opsIn<CvtLayoutOp>(getOperation()))
-      if (failed(expand(op, isPacked, launch)))
-        return signalPassFailure();
+    Operation *root = getOperation();
+    if (failed(forEachOp<tile::AtomicOp>(root, [&](auto op) { return expand(op, isPacked); })) ||
+        failed(forEachOp<tile::ReshapeOp>(root, [&](auto op) { return expand(op, isPacked); })) ||
+        failed(forEachOp<tile::ExtractOp>(root, [&](auto op) { return expand(op, isPacked, stored); })) ||
+        failed(forEachOp<tile::JoinOp>(root, [&](auto op) { return expand(op, isPacked); })) ||
+        failed(forEachOp<CvtLayoutOp>(root, [&](auto op) { return expand(op, isPacked, launch); })))
+      signalPassFailure();
   }
 };
 

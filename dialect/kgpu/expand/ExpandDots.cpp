@@ -55,8 +55,7 @@ public:
       sum = multiplyAdd(column, row, sum);
     }
     scf::YieldOp::create(builder, loc, sum);
-    op.replaceAllUsesWith(loop.getResult(0));
-    op.erase();
+    builder.replaceOp(op, loop.getResult(0));
     return success();
   }
 
@@ -113,15 +112,14 @@ private:
   }
 
   tile::DotOp op;
-  OpBuilder builder;
+  IRRewriter builder;
   Location loc;
 };
 
 struct ExpandDots final : impl::KgpuExpandDotsBase<ExpandDots> {
   void runOnOperation() override {
-    for (auto op : opsIn<tile::DotOp>(getOperation()))
-      if (failed(Expansion(op).run()))
-        return signalPassFailure();
+    if (failed(forEachOp<tile::DotOp>(getOperation(), [](tile::DotOp op) { return Expansion(op).run(); })))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -16,6 +16,7 @@
 // The buffer's layout makes copies and ldmatrix free of bank conflicts where possible. A load that feeds only the
 // product gets a layout along the dimension that is contiguous in memory. Barriers are inserted later.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/AccessWidths.h"
 #include "dialect/kgpu/analysis/DotLayout.h"
 #include "dialect/layout/MatrixLoad.h"
 
@@ -42,18 +43,6 @@ unsigned costOf(const layout::SharedLayout &memory, const Layout &copy, const La
   return cost;
 }
 
-/// Returns whether vectors of the copy along `contiguous` stay contiguous in the buffer, as asynchronous copies
-/// require.
-bool keepsVectors(const layout::SharedLayout &memory, const Layout &copy, unsigned bytes, unsigned contiguous) {
-  unsigned length = copy.vectorLength(contiguous, 16 / bytes);
-  auto groups = copy.vectors(contiguous, length);
-  layout::SharedAccess access = llvm::cantFail(layout::planAccess(copy, memory, length * bytes));
-  return access.vectorBytes == length * bytes &&
-         llvm::all_of(access.vectors, [&](const layout::SharedAccess::Vector &vector) {
-           return llvm::is_contained(groups, vector.registers);
-         });
-}
-
 /// Chooses the layout of an operand's buffer: the library's general choice, or a swizzle of rows along `contiguous`.
 /// Layouts that keep vectors of the copy contiguous are preferred, then those of lowest cost.
 layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, const Layout &fragments, unsigned bytes,
@@ -62,7 +51,8 @@ layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, cons
   SharedLayout best =
       SharedLayout::conflictFree(copy, layout::matrixRows(fragments, bytes, contiguous).value_or(fragments), bytes);
   unsigned least = costOf(best, copy, fragments);
-  bool keeps = keepsVectors(best, copy, bytes, contiguous);
+  unsigned vectorBytes = copy.vectorLength(contiguous, 16 / bytes) * bytes; // of asynchronous copies
+  bool keeps = keepsVectors(copy, best, contiguous, vectorBytes);
   SmallVector<int64_t> rows = {shape[1 - contiguous], shape[contiguous]};
   for (layout::Swizzle swizzle : {layout::Swizzle::B128, layout::Swizzle::B64, layout::Swizzle::B32}) {
     std::optional<SharedLayout> swizzled = llvm::expectedToOptional(SharedLayout::tma(rows, bytes, swizzle));
@@ -72,7 +62,7 @@ layout::SharedLayout memoryFor(ArrayRef<int64_t> shape, const Layout &copy, cons
     if (!llvm::expectedToOptional(layout::planAccess(copy, memory)) ||
         !llvm::expectedToOptional(layout::planAccess(fragments, memory)))
       continue;
-    bool alsoKeeps = keepsVectors(memory, copy, bytes, contiguous);
+    bool alsoKeeps = keepsVectors(copy, memory, contiguous, vectorBytes);
     if (unsigned cost = costOf(memory, copy, fragments); alsoKeeps > keeps || (alsoKeeps == keeps && cost < least)) {
       least = cost;
       best = memory;
@@ -112,8 +102,7 @@ public:
     }
     if (sum.getType() != op.getType())
       sum = CvtLayoutOp::create(builder, op.getLoc(), op.getType(), sum);
-    op.replaceAllUsesWith(sum);
-    op.erase();
+    builder.replaceOp(op, sum);
   }
 
 private:
@@ -158,7 +147,7 @@ private:
 
   tile::DotOp op;
   Launch launch;
-  OpBuilder builder;
+  IRRewriter builder;
 };
 
 struct ExpandMma final : impl::KgpuExpandMmaBase<ExpandMma> {

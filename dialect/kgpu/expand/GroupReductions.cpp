@@ -9,8 +9,8 @@
 // On entry: every tile has a layout.
 // On exit: only the order of ops without effects has changed.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/ir/Remarks.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -25,14 +25,8 @@ bool isAcrossWarps(tile::ReduceOp op) { return !isWithinWarp(layoutOf(op.getValu
 /// Moves `op` and the ops that it needs to `leader`, after reductions already there; returns false if that is
 /// impossible.
 bool bringUp(tile::ReduceOp op, tile::ReduceOp leader, Operation *&last) {
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.omitUsesFromAbove = false; // values that a loop reads
-  options.filter = [&](Operation *needed) {
-    return needed->getBlock() == op->getBlock() && !needed->isBeforeInBlock(leader);
-  };
-  if (failed(getBackwardSlice(op.getOperation(), &slice, options)))
-    return false;
+  SetVector<Operation *> slice =
+      sliceIn(*op->getBlock(), op->getOperands(), [&](Operation *needed) { return !needed->isBeforeInBlock(leader); });
   for (Operation *needed : slice)
     if (!isMemoryEffectFree(needed) || isa<tile::ReduceOp>(needed))
       return false;

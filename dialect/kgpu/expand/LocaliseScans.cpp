@@ -13,6 +13,7 @@
 #include "dialect/kgpu/analysis/HeldElements.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Builders.h"
 
 using namespace mlir;
@@ -41,10 +42,8 @@ LogicalResult localise(tile::ScanOp op) {
   if (failed(checkHeld(op.getOutputs().front(), local)))
     return failure();
   remarkApplied(op, kScans, "warps exchange elements once, so that each has whole rows of the scan");
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
   for (OpOperand &input : op->getOpOperands())
-    input.set(converted(builder, loc, input.get(), local));
+    convertOperand(input, local);
   for (OpResult output : llvm::reverse(op->getResults())) // each conversion directly follows the scan
     giveLayout(output, local);
   return success();
@@ -52,14 +51,9 @@ LogicalResult localise(tile::ScanOp op) {
 
 struct LocaliseScans final : impl::KgpuLocaliseScansBase<LocaliseScans> {
   void runOnOperation() override {
-    WalkResult result = getOperation().walk([&](tile::ScanOp op) {
-      const Layout &layout = layoutOf(op.getInputs().front());
-      unsigned axis = op.getAxis();
-      bool isShared = layout.bitsAlong(Part::Warp, axis) | layout.bitsAlong(Part::Block, axis);
-      return isShared ? WalkResult(localise(op)) : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      signalPassFailure();
+    for (auto op : opsIn<tile::ScanOp>(getOperation()))
+      if (!isWithinWarp(layoutOf(op.getInputs().front()), op.getAxis()) && failed(localise(op)))
+        return signalPassFailure();
   }
 };
 

@@ -29,6 +29,7 @@
 // On exit: such pairs of reductions across warps are reductions within warps around one `kgpu.share_parts`, if
 // whyNotWorthwhile() expects a gain.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Walks.h"
@@ -53,9 +54,9 @@ struct Pair {
   Value inside;                 ///< selects the elements that count; null if all do
   std::optional<APFloat> scale; ///< factor of the differences in exponentials
   bool isSquare() const { return isa<arith::MulFOp>(root); }
+  /// Returns the broadcast that the difference subtracts, or null.
+  tile::BroadcastOp centre() { return difference.getRhs().getDefiningOp<tile::BroadcastOp>(); }
 };
-
-tile::BroadcastOp broadcastOf(Value value) { return value.getDefiningOp<tile::BroadcastOp>(); }
 
 Value withoutConversions(Value value) {
   while (auto convert = value.getDefiningOp<CvtLayoutOp>())
@@ -77,13 +78,22 @@ tile::ReduceOp reductionOf(Value elements, tile::ReduceKind kind, tile::ReduceOp
 std::optional<APFloat> splatOf(Value value) {
   DenseElementsAttr elements;
   FloatAttr number;
-  if (auto broadcast = broadcastOf(value))
+  if (auto broadcast = value.getDefiningOp<tile::BroadcastOp>())
     value = broadcast.getValue();
   if (auto splat = value.getDefiningOp<tile::SplatOp>(); splat && matchPattern(splat.getValue(), m_Constant(&number)))
     return number.getValue();
   if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
     return elements.getSplatValue<APFloat>();
   return std::nullopt;
+}
+
+/// Matches v - broadcast t, and finds the reduction of v that precedes the outer one.
+bool findInner(Pair &pair, Value difference, tile::ReduceKind kind) {
+  pair.difference = difference.getDefiningOp<arith::SubFOp>();
+  if (!pair.difference || !pair.centre())
+    return false;
+  pair.inner = reductionOf(pair.difference.getLhs(), kind, pair.outer);
+  return bool(pair.inner);
 }
 
 /// Matches exp(v - broadcast t), or exp2((v - broadcast t) * c), for the maximum t of v.
@@ -100,12 +110,8 @@ std::optional<Pair> exponentials(tile::ReduceOp outer) {
       return std::nullopt;
     argument = product.getLhs();
   }
-  pair.difference = argument.getDefiningOp<arith::SubFOp>();
-  tile::BroadcastOp spread = pair.difference ? broadcastOf(pair.difference.getRhs()) : tile::BroadcastOp();
-  if (!spread)
-    return std::nullopt;
-  pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Max, outer);
-  if (!pair.inner || withoutConversions(spread.getValue()) != pair.inner.getResult())
+  if (!findInner(pair, argument, tile::ReduceKind::Max) ||
+      withoutConversions(pair.centre().getValue()) != pair.inner.getResult())
     return std::nullopt;
   return pair;
 }
@@ -124,13 +130,9 @@ std::optional<Pair> squares(tile::ReduceOp outer) {
     pair.inside = select.getCondition();
     base = select.getTrueValue();
   }
-  pair.difference = base.getDefiningOp<arith::SubFOp>();
-  tile::BroadcastOp spread = pair.difference ? broadcastOf(pair.difference.getRhs()) : tile::BroadcastOp();
-  if (!spread)
-    return std::nullopt;
-  pair.inner = reductionOf(pair.difference.getLhs(), tile::ReduceKind::Sum, outer);
   llvm::SetVector<Operation *> slice;
-  if (!pair.inner || failed(getBackwardSlice(spread.getOperation(), &slice)) || !slice.contains(pair.inner))
+  if (!findInner(pair, base, tile::ReduceKind::Sum) || failed(getBackwardSlice(pair.centre().getOperation(), &slice)) ||
+      !slice.contains(pair.inner))
     return std::nullopt;
   return pair;
 }
@@ -170,15 +172,9 @@ bool bringBefore(Value value, Operation *place) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
     return true;
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitUsesFromAbove = false; // values that a loop reads
-  options.filter = [&](Operation *needed) {
-    return needed->getBlock() == place->getBlock() && !needed->isBeforeInBlock(place);
-  };
-  if (failed(getBackwardSlice(op, &slice, options)) ||
-      !llvm::all_of(slice, [](Operation *needed) { return isMemoryEffectFree(needed); }) || slice.contains(place))
+  SetVector<Operation *> slice =
+      sliceIn(*place->getBlock(), value, [&](Operation *needed) { return !needed->isBeforeInBlock(place); });
+  if (!llvm::all_of(slice, isMemoryEffectFree) || slice.contains(place))
     return false;
   for (Operation *needed : slice)
     needed->moveBefore(place);
@@ -248,7 +244,7 @@ private:
     Value centre = arith::SelectOp::create(builder, loc, isEmpty, constant(0, part.getType()), part);
     ValueRange all = share({part, partOfSum(exponential(elements, ownPart(centre, elements.getType())))});
     builder.setInsertionPoint(pair.outer);
-    Value top = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
+    Value top = spread(pair.centre().getValue(), all[0].getType());
     replaceOuter(arith::MulFOp::create(builder, loc, all[1], exponential(all[0], top)));
   }
 
@@ -267,7 +263,7 @@ private:
     ValueRange all = share({part, count, partOfSum(difference), partOfSum(terms)});
     builder.setInsertionPoint(pair.outer);
     // The sum of (d + e)^2, for differences d from the warp's mean and its difference e from the mean of all.
-    Value mean = spread(broadcastOf(pair.difference.getRhs()).getValue(), all[0].getType());
+    Value mean = spread(pair.centre().getValue(), all[0].getType());
     Value further = arith::SubFOp::create(builder, loc, centreOf(all[0], all[1]), mean);
     Value counts = arith::MulFOp::create(builder, loc, all[1], further);
     Value both = arith::AddFOp::create(builder, loc, counts, arith::AddFOp::create(builder, loc, all[2], all[2]));

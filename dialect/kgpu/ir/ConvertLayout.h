@@ -13,6 +13,11 @@ inline mlir::Value converted(mlir::OpBuilder &builder, mlir::Location loc, mlir:
                              const layout::Layout &layout) {
   return converted(builder, loc, value, withLayout(value.getType(), layout));
 }
+/// Converts an op's operand to the layout that the op needs.
+inline void convertOperand(mlir::OpOperand &operand, const layout::Layout &layout) {
+  mlir::OpBuilder builder(operand.getOwner());
+  operand.set(converted(builder, operand.getOwner()->getLoc(), operand.get(), layout));
+}
 
 /// Sets the layout of an op's result, and converts it to the layout that its users expect.
 inline void giveLayout(mlir::OpResult result, const layout::Layout &layout) {

@@ -337,23 +337,21 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   if (anyStrides)
     llvm::erase_if(late, [](const Launch &launch) { return launch.minCtas != 0; });
   if (std::optional<Launch> launch = launchWithRoles(kernel, target)) {
-    if (kernel.getHint(Hint::Peel)) {
-      result.push_back(*launch);
-      result.back().peels = true;
-    }
-    result.push_back(*launch);
+    auto addPeeledFirst = [&](const Launch &one) {
+      if (kernel.getHint(Hint::Peel))
+        result.emplace_back(one).peels = true;
+      result.push_back(one);
+    };
+    addPeeledFirst(*launch);
     if (launch->producers != 0) {
-      Launch two = *launch;
+      Launch &two = result.emplace_back(*launch);
       two.producers = 0;
       two.threads -= kWarpgroupThreads;
-      result.push_back(two);
     }
     if (launch->minCtas > 1) {
       Launch alone = *launch;
       alone.minCtas = 0;
-      if (kernel.getHint(Hint::Peel))
-        result.emplace_back(alone).peels = true;
-      result.push_back(alone);
+      addPeeledFirst(alone);
     }
     if (launch->producers == 0) { // if registers of the producer warp spill, a few of the consumers' help
       Launch more = result.back();

@@ -9,9 +9,9 @@
 // wait. Candidates.cpp decides whether there are enough registers.
 #include "dialect/kgpu/launch/HoistLoads.h"
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/Repeatable.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -28,16 +28,13 @@ bool threadsWaitAt(Operation &op) {
 /// Returns the ops between `anchor` and `load` that `load` needs, in order. Returns nothing if one of them does more
 /// than address computation.
 std::optional<SmallVector<Operation *>> addressOf(tile::LoadOp load, Operation *anchor) {
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.filter = [&](Operation *op) { return op->getBlock() == load->getBlock() && anchor->isBeforeInBlock(op); };
-  if (failed(getBackwardSlice(load.getOperation(), &slice, options)))
-    return std::nullopt;
-  for (Operation *op : slice)
-    if (!isRepeatable(op) || op->getNumRegions() != 0 ||
-        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
-      return std::nullopt;
-  return SmallVector<Operation *>(slice.begin(), slice.end());
+  SetVector<Operation *> slice =
+      sliceIn(*load->getBlock(), load->getOperands(), [&](Operation *op) { return anchor->isBeforeInBlock(op); });
+  bool isAddress = llvm::all_of(slice, [](Operation *op) {
+    return isRepeatable(op) && op->getNumRegions() == 0 &&
+           llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  });
+  return isAddress ? std::optional(slice.takeVector()) : std::nullopt;
 }
 } // namespace
 

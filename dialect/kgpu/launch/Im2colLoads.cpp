@@ -69,7 +69,7 @@ public:
   LogicalResult convert(tile::GatherOp gather) {
     std::optional<tile::WindowGather> found = tile::windowGather(gather);
     ResultOrWhy<TensorView> place = tensorView(gather);
-    OpBuilder builder(gather);
+    IRRewriter builder(gather);
     Location loc = gather.getLoc();
     auto index = [&](Value scalar) {
       return scalar.getType().isIndex()
@@ -97,9 +97,7 @@ public:
     for (Value addend : found->channel)
       channel = channel ? arith::AddIOp::create(builder, loc, channel, index(addend)).getResult() : index(addend);
     offsets.push_back(channel ? channel : arith::ConstantIndexOp::create(builder, loc, 0).getResult());
-    auto load = Im2colLoadOp::create(builder, loc, gather.getType(), gather.getView(), offsets, taps, place->window);
-    gather.replaceAllUsesWith(load.getResult());
-    gather.erase();
+    builder.replaceOpWithNewOp<Im2colLoadOp>(gather, gather.getType(), gather.getView(), offsets, taps, place->window);
     return success();
   }
 

@@ -24,6 +24,7 @@
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Walks.h"
+#include "dialect/kgpu/launch/Arithmetic.h"
 #include "dialect/kgpu/launch/UnevenTiles.h"
 
 using namespace mlir;
@@ -36,21 +37,21 @@ namespace {
 
 constexpr Optimisation kOrder{"kgpu-schedule-tiles", "order of tiles"};
 
-class Schedule {
+class Schedule : Arithmetic {
 public:
   /// `shared` is the coordinate along which the CTAs of a cluster take adjacent tiles; none if CTAs take tiles alone.
-  Schedule(tile::ForTilesOp op, std::optional<unsigned> shared, const Launch &launch)
-      : op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic),
-        heuristics(heuristicsOf(op->getParentOfType<tile::KernelOp>())), builder(op), loc(op.getLoc()) {}
+  Schedule(OpBuilder &builder, tile::ForTilesOp op, std::optional<unsigned> shared, const Launch &launch)
+      : Arithmetic{builder, op.getLoc()}, op(op), shared(shared), cluster(launch.cluster), isDynamic(launch.dynamic),
+        heuristics(heuristicsOf(op->getParentOfType<tile::KernelOp>())) {}
 
   void run() {
-    Value zero = constant(0), total = constant(1);
+    Value zero = index(0), total = index(1);
     SmallVector<Value> counts;
     for (Value count : op.getCounts()) {
       counts.push_back(arith::MaxSIOp::create(builder, loc, count, zero));
       if (shared && *shared + 1 == counts.size())
-        counts.back() = arith::CeilDivSIOp::create(builder, loc, counts.back(), constant(cluster));
-      total = arith::MulIOp::create(builder, loc, total, counts.back());
+        counts.back() = arith::CeilDivSIOp::create(builder, loc, counts.back(), index(cluster));
+      total = mul(total, counts.back());
     }
     bool isProduct = containsOp<tile::DotOp>(op);
     if (shared) {
@@ -64,10 +65,11 @@ public:
           isDynamic ? orderUneven(builder, op, *uneven, counts, total) : scheduleUneven(builder, op, *uneven, counts);
       return moveInto(schedule.loop, schedule.coordinates);
     }
-    if (isUneven(op.getCoordinates().back()))
+    if (decideTrips(op, op.getCoordinates().back(), /*throughMemory=*/true))
       groupRows = heuristics.unevenGroupRows;
     Value first = CtaIdOp::create(builder, loc), step = CtaCountOp::create(builder, loc);
-    bool turns = !isDynamic && isUneven(op.getCoordinates()), hasGroups = isProduct && counts.size() >= 2;
+    bool turns = !isDynamic && decideTrips(op, op.getCoordinates(), /*throughMemory=*/true),
+         hasGroups = isProduct && counts.size() >= 2;
     if (turns)
       remarkApplied(op, kOrder, "each block takes tiles from the first to the last and back, since some take longer");
     if (hasGroups)
@@ -81,17 +83,14 @@ public:
 
 private:
   void takeTogether(ArrayRef<Value> counts, Value total) {
-    Value first = ClusterIdOp::create(builder, loc),
-          step = quotient(CtaCountOp::create(builder, loc), constant(cluster));
+    Value first = ClusterIdOp::create(builder, loc), step = div(CtaCountOp::create(builder, loc), index(cluster));
     auto [loop, number] = inTurn(first, step, total);
     SmallVector<Value> coordinates = counts.size() >= 2 ? grouped(number, counts) : rowMajor(number, counts);
     Value &coordinate = coordinates[*shared];
-    coordinate = arith::MulIOp::create(builder, loc, coordinate, constant(cluster));
-    coordinate = arith::AddIOp::create(builder, loc, coordinate, ClusterRankOp::create(builder, loc));
+    coordinate = mul(coordinate, index(cluster));
+    coordinate = add(coordinate, ClusterRankOp::create(builder, loc));
     SmallVector<Operation *> stores = storesOfNoTile(op, *shared);
-    Value isTile = stores.empty() ? Value()
-                                  : arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, coordinate,
-                                                          op.getCounts()[*shared]);
+    Value isTile = stores.empty() ? Value() : compare(arith::CmpIPredicate::slt, coordinate, op.getCounts()[*shared]);
     for (Operation *store : stores) {
       builder.setInsertionPoint(store);
       auto guard = scf::IfOp::create(builder, loc, isTile, /*withElseRegion=*/false);
@@ -109,20 +108,6 @@ private:
     op.erase();
   }
 
-  /// Returns whether these coordinates of a tile decide how often one of its loops runs.
-  bool isUneven(ValueRange coordinates) {
-    DenseSet<Value> known(coordinates.begin(), coordinates.end());
-    auto depends = [&](Value value) { return known.contains(value); };
-    bool found = false;
-    op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
-      if (auto loop = dyn_cast<scf::ForOp>(inner))
-        found |= depends(loop.getLowerBound()) || depends(loop.getUpperBound());
-      if (inner->getNumRegions() == 0 && llvm::any_of(inner->getOperands(), depends))
-        known.insert(inner->result_begin(), inner->result_end());
-    });
-    return found;
-  }
-
   /// Creates a loop over the tiles of a CTA, and sets the insertion point inside. Also returns the number of the tile.
   std::pair<scf::ForOp, Value> inTurn(Value first, Value step, Value total) {
     auto loop = scf::ForOp::create(builder, loc, first, total, step);
@@ -131,52 +116,41 @@ private:
   }
 
   std::pair<scf::ForOp, Value> thereAndBack(Value first, Value step, Value total) {
-    Value one = constant(1), last = arith::SubIOp::create(builder, loc, step, one);
-    Value mirrored = arith::SubIOp::create(builder, loc, last, first);
-    auto placeIn = [&](Value round) -> Value {
-      Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                          arith::AndIOp::create(builder, loc, round, one), constant(0));
-      return arith::SelectOp::create(builder, loc, isOdd, mirrored, first);
+    Value one = index(1), mirrored = sub(sub(step, one), first);
+    auto placeIn = [&](Value round) {
+      Value parity = arith::AndIOp::create(builder, loc, round, one);
+      return choose(compare(arith::CmpIPredicate::ne, parity, index(0)), mirrored, first);
     };
-    Value whole = quotient(total, step);
-    Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, placeIn(whole), rest(total, step));
-    Value rounds =
-        arith::AddIOp::create(builder, loc, whole, arith::SelectOp::create(builder, loc, hasMore, one, constant(0)));
-    auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, one);
+    Value whole = div(total, step);
+    Value hasMore = compare(arith::CmpIPredicate::ult, placeIn(whole), rest(total, step));
+    Value rounds = add(whole, choose(hasMore, one, index(0)));
+    auto loop = scf::ForOp::create(builder, loc, index(0), rounds, one);
     builder.setInsertionPointToStart(loop.getBody());
     Value round = loop.getInductionVar();
-    return {loop,
-            arith::AddIOp::create(builder, loc, arith::MulIOp::create(builder, loc, round, step), placeIn(round))};
+    return {loop, add(mul(round, step), placeIn(round))};
   }
-
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value quotient(Value left, Value right) { return arith::DivUIOp::create(builder, loc, left, right); }
-  Value rest(Value left, Value right) { return arith::RemUIOp::create(builder, loc, left, right); }
 
   SmallVector<Value> rowMajor(Value number, ArrayRef<Value> counts) {
     SmallVector<Value> coordinates(counts.size());
-    for (size_t dim = counts.size(); dim-- > 1; number = quotient(number, counts[dim]))
+    for (size_t dim = counts.size(); dim-- > 1; number = div(number, counts[dim]))
       coordinates[dim] = rest(number, counts[dim]);
     coordinates[0] = number;
     return coordinates;
   }
 
   SmallVector<Value> grouped(Value number, ArrayRef<Value> counts) {
-    Value rows = counts[counts.size() - 2], columns = counts.back(),
-          tiles = arith::MulIOp::create(builder, loc, rows, columns);
+    Value rows = counts[counts.size() - 2], columns = counts.back(), tiles = mul(rows, columns);
     SmallVector<Value> coordinates;
     if (counts.size() > 2) {
-      coordinates = rowMajor(quotient(number, tiles), counts.drop_back(2));
+      coordinates = rowMajor(div(number, tiles), counts.drop_back(2));
       number = rest(number, tiles);
     }
     bool sharesRows = shared && *shared + 2 == counts.size();
-    Value height = constant(sharesRows ? groupRows / cluster : groupRows),
-          area = arith::MulIOp::create(builder, loc, height, columns);
-    Value firstRow = arith::MulIOp::create(builder, loc, quotient(number, area), height);
-    Value left = arith::SubIOp::create(builder, loc, rows, firstRow);
+    Value height = index(sharesRows ? groupRows / cluster : groupRows), area = mul(height, columns);
+    Value firstRow = mul(div(number, area), height), left = sub(rows, firstRow);
     Value lines = arith::MinSIOp::create(builder, loc, left, height), within = rest(number, area);
-    coordinates.push_back(arith::AddIOp::create(builder, loc, firstRow, rest(within, lines)));
-    coordinates.push_back(quotient(within, lines));
+    coordinates.push_back(add(firstRow, rest(within, lines)));
+    coordinates.push_back(div(within, lines));
     return coordinates;
   }
 
@@ -186,8 +160,6 @@ private:
   bool isDynamic;
   const chips::Heuristics &heuristics;
   int64_t groupRows = heuristics.groupRows;
-  OpBuilder builder;
-  Location loc;
 };
 
 struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
@@ -203,8 +175,10 @@ struct ScheduleTiles final : impl::KgpuScheduleTilesBase<ScheduleTiles> {
         return signalPassFailure();
       }
     }
-    for (auto op : opsIn<tile::ForTilesOp>(getOperation()))
-      Schedule(op, shared, launch).run();
+    for (auto op : opsIn<tile::ForTilesOp>(getOperation())) {
+      OpBuilder builder(op);
+      Schedule(builder, op, shared, launch).run();
+    }
   }
 };
 } // namespace

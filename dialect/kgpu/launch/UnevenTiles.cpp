@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/launch/UnevenTiles.h"
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/kgpu/launch/Arithmetic.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -10,29 +11,10 @@ using namespace mlir;
 
 namespace kpkg::kgpu {
 namespace {
-/// Calls `visit` with each loop in a tile.
-void walkLoops(tile::ForTilesOp tiles, llvm::function_ref<void(scf::ForOp)> visit) {
-  tiles.getBody().walk([&](scf::ForOp loop) { visit(loop); });
-}
-
-/// Returns whether a bound of a loop depends on this value by arithmetic alone.
-bool decides(tile::ForTilesOp tiles, Value coordinate) {
-  DenseSet<Value> known = {coordinate};
-  auto depends = [&](Value value) { return known.contains(value); };
-  bool found = false;
-  tiles->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      found |= depends(loop.getLowerBound()) || depends(loop.getUpperBound());
-    if (op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::any_of(op->getOperands(), depends))
-      known.insert(op->result_begin(), op->result_end());
-  });
-  return found;
-}
-
-class Dealer {
+class Dealer : Arithmetic {
 public:
   Dealer(OpBuilder &builder, tile::ForTilesOp tiles, unsigned dim, ArrayRef<Value> counts)
-      : builder(builder), loc(tiles.getLoc()), tiles(tiles), dim(dim), counts(counts) {}
+      : Arithmetic{builder, tiles.getLoc()}, tiles(tiles), dim(dim), counts(counts) {}
 
   UnevenSchedule run() {
     splitLines();
@@ -94,20 +76,8 @@ private:
   /// Returns the tile of a line at place `depth` in the order from longest to shortest.
   Value fromLongest(Value depth) { return choose(lastIsLonger, sub(sub(length, number(1)), depth), depth); }
 
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value number(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
   Value narrow(Value value) { return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), value); }
-  Value add(Value left, Value right) { return arith::AddIOp::create(builder, loc, left, right); }
-  Value sub(Value left, Value right) { return arith::SubIOp::create(builder, loc, left, right); }
-  Value mul(Value left, Value right) { return arith::MulIOp::create(builder, loc, left, right); }
-  Value div(Value left, Value right) { return arith::DivUIOp::create(builder, loc, left, right); }
-  Value rest(Value left, Value right) { return arith::RemUIOp::create(builder, loc, left, right); }
-  Value choose(Value condition, Value yes, Value no) {
-    return arith::SelectOp::create(builder, loc, condition, yes, no);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value left, Value right) {
-    return arith::CmpIOp::create(builder, loc, predicate, left, right);
-  }
   Value isOdd(Value value) {
     return compare(arith::CmpIPredicate::ne, arith::AndIOp::create(builder, loc, value, number(1)), number(0));
   }
@@ -120,7 +90,7 @@ private:
     for (auto [coordinate, argument] : llvm::enumerate(tiles.getCoordinates()))
       mapping.map(argument, coordinate == dim ? place : index(0));
     Value sum = index(0);
-    walkLoops(tiles, [&](scf::ForOp loop) {
+    tiles.getBody().walk([&](scf::ForOp loop) {
       SetVector<Operation *> ops;
       BackwardSliceOptions options;
       options.omitBlockArguments = true;
@@ -180,8 +150,6 @@ private:
     return result;
   }
 
-  OpBuilder &builder;
-  Location loc;
   tile::ForTilesOp tiles;
   unsigned dim;
   ArrayRef<Value> counts;
@@ -191,9 +159,23 @@ private:
 };
 } // namespace
 
+bool decideTrips(tile::ForTilesOp tiles, ValueRange coordinates, bool throughMemory) {
+  DenseSet<Value> known(coordinates.begin(), coordinates.end());
+  auto depends = [&](Value value) { return known.contains(value); };
+  bool found = false;
+  tiles->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      found |= depends(loop.getLowerBound()) || depends(loop.getUpperBound());
+    if (op->getNumRegions() == 0 && (throughMemory || isMemoryEffectFree(op)) &&
+        llvm::any_of(op->getOperands(), depends))
+      known.insert(op->result_begin(), op->result_end());
+  });
+  return found;
+}
+
 std::optional<unsigned> unevenCoordinate(tile::ForTilesOp tiles) {
   for (unsigned dim = tiles.getCoordinates().size(); dim-- > 0;)
-    if (decides(tiles, tiles.getCoordinates()[dim]))
+    if (decideTrips(tiles, tiles.getCoordinates()[dim], /*throughMemory=*/false))
       return dim;
   return std::nullopt;
 }

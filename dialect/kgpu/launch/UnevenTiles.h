@@ -6,6 +6,9 @@
 
 namespace kpkg::kgpu {
 
+/// Returns whether one of `coordinates` decides how often a loop in a tile runs. With `throughMemory`, loads may lie
+/// between.
+bool decideTrips(tile::ForTilesOp tiles, mlir::ValueRange coordinates, bool throughMemory);
 /// Returns the last coordinate of `tiles` that decides by arithmetic alone how often a loop within a tile runs, if
 /// any.
 std::optional<unsigned> unevenCoordinate(tile::ForTilesOp tiles);

@@ -21,12 +21,12 @@
 #include "dialect/kgpu/analysis/DotLayout.h"
 #include "dialect/kgpu/analysis/HeldElements.h"
 #include "dialect/kgpu/analysis/PartLayouts.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
 #include "dialect/tile/transforms/RowGathers.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -42,7 +42,6 @@ namespace {
 using layout::Layout;
 
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Clones constants, positions and other cheap ops for each use, since each use may need another layout.
 void cloneCheapProducers(tile::KernelOp kernel) {
@@ -71,15 +70,7 @@ void hoistRows(tile::KernelOp kernel) {
   });
   for (tile::GatherOp gather : gathers)
     for (auto loop = gather->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>()) {
-      llvm::SetVector<Operation *> slice;
-      BackwardSliceOptions options;
-      options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-      for (Value index : gather.getIndices()) {
-        if (Operation *made = index.getDefiningOp();
-            made && made->getBlock() == loop.getBody() && succeeded(getBackwardSlice(made, &slice, options)))
-          slice.insert(made);
-      }
-      for (Operation *op : slice)
+      for (Operation *op : sliceIn(*loop.getBody(), gather.getIndices()))
         if (isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
             llvm::all_of(op->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
           op->moveBefore(loop);
@@ -110,41 +101,34 @@ public:
       if (product.shared)
         give(product.shared, accumulator(product.shared, DotKind::Wgmma));
       else if (!product.lhs)
-        give(product.dot.getLhs(), leftOperand(product.dot.getLhs(), launch.consumers));
+        give(product.dot.getLhs(), wgmmaLeftOperand(product.dot.getLhs(), launch.consumers));
     spread();
     kernel.walk([&](tile::GatherOp gather) {
       if (unsigned vectorBytes = rowVectorBytes(gather)) {
-        layout::Threads threads{launch.lanes(), launch.warps(), launch.ctas()};
+        layout::Threads all{launch.lanes(), launch.warps(), launch.ctas()};
         unsigned bytes = gather.getView().getType().getElementBytes();
         vectorBytes = vectorForAllThreads(vectorBytes, bytes, shapeOf(gather.getResult()), launch);
-        give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), bytes, threads, vectorBytes));
+        give(gather.getResult(), layout::coalesced(shapeOf(gather.getResult()), bytes, all, vectorBytes));
       }
     });
     // A tile that is loaded along one dimension and stored along another one is converted in between.
     kernel.walk([&](tile::StoreOp store) {
-      if (isTile(store.getValue()) && !known(store.getValue()) && isTransposed(store.getValue()))
-        give(store.getValue(), coalesced(store.getValue()));
+      if (isTile(store.getValue()) && isTransposed(store.getValue()))
+        giveCoalesced(store.getValue());
     });
     giveDivided();
-    kernel.walk([&](tile::LoadOp load) {
-      if (isTile(load.getResult()))
-        give(load.getResult(), coalesced(load.getResult()));
-    });
+    kernel.walk([&](tile::LoadOp load) { giveCoalesced(load.getResult()); });
     spread();
     kernel.walk([&](tile::ScatterOp scatter) { giveRows(scatter); });
     spread();
     // Classes that no load reaches: stores first, then the rest in program order.
     kernel.walk([&](tile::StoreOp store) {
-      if (isTile(store.getValue()) && !known(store.getValue())) {
-        give(store.getValue(), coalesced(store.getValue()));
+      if (giveCoalesced(store.getValue()))
         spread();
-      }
     });
     for (Value value : values)
-      if (!known(value)) {
-        give(value, coalesced(value));
+      if (giveCoalesced(value))
         spread();
-      }
     for (Value value : values)
       if (failed(checkHeld(value, *known(value))))
         return failure();
@@ -271,6 +255,12 @@ private:
     return found && give(value, *found);
   }
 
+  /// Assigns the coalesced layout to the class of a tile, if it has none.
+  bool giveCoalesced(Value value) {
+    return isTile(value) && !known(value) &&
+           give(value, layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes));
+  }
+
   /// Assigns layouts to loaded tiles that are taken apart, and to their parts, before the tiles that parts meet. So
   /// threads keep their elements.
   void giveDivided() {
@@ -280,7 +270,7 @@ private:
       return;
     kernel.walk([&](tile::LoadOp load) {
       if (isTile(load.getResult()) && divided.contains(classes.getLeaderValue(load.getResult())))
-        give(load.getResult(), coalesced(load.getResult()));
+        giveCoalesced(load.getResult());
     });
     spread();
   }
@@ -295,7 +285,6 @@ private:
     std::optional<Layout> held = known(value);
     std::optional<Layout> wanted = held ? layout::withNeighbours(*held, 1, longest) : std::nullopt;
     if (!held) {
-      layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
       give(value, layout::coalesced(shapeOf(value), scatter.getView().getType().getElementBytes(), threads,
                                     longest * scatter.getView().getType().getElementBytes()));
       held = known(value);
@@ -305,7 +294,6 @@ private:
   }
 
   Layout accumulator(Value value, DotKind kind) const {
-    layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
     switch (kind) {
     case DotKind::Wgmma:
       return wgmmaAccumulator(shapeOf(value), launch.consumers);
@@ -317,11 +305,6 @@ private:
     llvm_unreachable("a kind of products");
   }
 
-  Layout coalesced(Value value) const {
-    layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
-    return layout::coalesced(shapeOf(value), coalescing.elementBytes, threads, coalescing.vectorBytes);
-  }
-
   // Propagation along the data flow
 
   static SmallVector<unsigned> unsignedOf(ArrayRef<int64_t> dims) {
@@ -330,12 +313,8 @@ private:
 
   bool spreadOver(Operation *op) {
     return TypeSwitch<Operation *, bool>(op)
-        .Case([&](tile::ReduceOp reduce) {
-          return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis());
-        })
-        .Case([&](tile::ArgReduceOp reduce) {
-          return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis());
-        })
+        .Case<tile::ReduceOp, tile::ArgReduceOp>(
+            [&](auto reduce) { return spreadReduction(reduce.getValue(), reduce.getResult(), reduce.getAxis()); })
         .Case([&](tile::CombineOp combine) {
           return spreadReduction(combine.getInputs().front(), combine.getOutputs().front(), combine.getAxis());
         })
@@ -409,6 +388,7 @@ private:
 
   tile::KernelOp kernel;
   Launch launch;
+  layout::Threads threads{launch.lanes(), launch.spreadWarps(), launch.ctas()};
   Coalescing coalescing;
   llvm::EquivalenceClasses<Value> classes;
   SmallVector<Value> values; ///< of all classes, in program order

@@ -22,6 +22,7 @@
 #include "dialect/kgpu/ir/Constants.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/layout/CarriedSums.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -181,7 +182,7 @@ void defer(scf::ForOp loop, CarriedSum sum) {
   Layout rows = llvm::cantFail(layout::slice(sum.parts, axis));
   OpBuilder builder(sum.step);
   Value own = ownSum(builder, sum), before = carried;
-  carried.setType(sum.type);
+  setCarriedType(loop, sum.number, sum.type);
   if (sum.scaling) {
     Value factor = tile::BroadcastOp::create(builder, loc, sum.type, converted(builder, loc, sum.factor, rows));
     before = arith::MulFOp::create(builder, loc, carried, factor);
@@ -191,10 +192,7 @@ void defer(scf::ForOp loop, CarriedSum sum) {
   for (Operation *op : {sum.step.getOperation(), sum.scaling.getOperation(), sum.reduce.getOperation()})
     if (op)
       op->erase();
-  builder.setInsertionPoint(loop);
-  loop.getInitArgsMutable()[sum.number].assign(arith::ConstantOp::create(builder, loc, builder.getZeroAttr(sum.type)));
   Value result = loop.getResult(sum.number);
-  result.setType(sum.type);
   builder.setInsertionPointAfter(loop);
   auto whole = tile::ReduceOp::create(builder, loc, withLayout(rowType, rows), tile::ReduceKind::Sum, result, axis);
   Value laidOut = converted(builder, loc, whole, layoutOf(rowType));

@@ -77,7 +77,7 @@ Value positions(OpBuilder &builder, Location loc, RankedTensorType type, int64_t
 }
 
 void expand(tile::ArgReduceOp op) {
-  OpBuilder builder(op);
+  IRRewriter builder(op);
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getValue().getType());
   int64_t axis = op.getAxis();
@@ -98,9 +98,7 @@ void expand(tile::ArgReduceOp op) {
     Value where = arith::SelectOp::create(builder, loc, wins, leftAt, rightAt);
     tile::YieldOp::create(builder, loc, ValueRange{best, where});
   }
-  Value result = arith::IndexCastOp::create(builder, loc, op.getType(), combine.getOutputs()[1]);
-  op.replaceAllUsesWith(result);
-  op.erase();
+  builder.replaceOpWithNewOp<arith::IndexCastOp>(op, op.getType(), combine.getOutputs()[1]);
 }
 
 struct ExpandArgReduce final : impl::KgpuExpandArgReduceBase<ExpandArgReduce> {

@@ -14,8 +14,6 @@ namespace kpkg::kgpu {
 using layout::Layout;
 
 namespace {
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
 LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
   llvm::Expected<Layout> given = layout::slice(layoutOf(from), axis);
   if (!given)
@@ -33,10 +31,8 @@ void fitExtract(tile::ExtractOp op) {
     return giveLayout(cast<OpResult>(op.getResult()), *given);
   if (2 * part.getNumElements() < whole.getNumElements())
     return;
-  if (auto needed = enclosing(layoutOf(op.getResult()), rangesOf(op))) {
-    OpBuilder builder(op);
-    op.getValueMutable().assign(converted(builder, op.getLoc(), op.getValue(), *needed));
-  }
+  if (auto needed = enclosing(layoutOf(op.getResult()), rangesOf(op)))
+    convertOperand(op.getValueMutable(), *needed);
 }
 
 /// Converts the parts, or else the result, such that threads keep their elements. Where that is impossible,
@@ -50,23 +46,21 @@ void fitJoin(tile::JoinOp op) {
       return;
     giveLayout(cast<OpResult>(op.getResult()), *whole);
   }
-  OpBuilder builder(op);
   for (auto [part, layout] : llvm::zip_equal(op->getOpOperands(), *layouts))
-    part.set(converted(builder, op.getLoc(), part.get(), layout));
+    convertOperand(part, layout);
 }
 
 LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consumers) {
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](tile::ReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
-      .Case([&](tile::ArgReduceOp reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
+      .Case<tile::ReduceOp, tile::ArgReduceOp>(
+          [&](auto reduce) { return fitReduction(op, reduce.getValue(), reduce.getAxis()); })
       .Case([&](tile::CombineOp combine) { return fitReduction(op, combine.getInputs().front(), combine.getAxis()); })
       .Case([&](tile::BroadcastOp broadcast) {
         Value small = broadcast.getValue(), large = broadcast.getResult();
         llvm::Expected<Layout> needed = sliced(layoutOf(large), shapeOf(small), shapeOf(large));
         if (!needed)
           return LogicalResult(op->emitOpError() << "cannot be laid out: " << llvm::toString(needed.takeError()));
-        OpBuilder builder(op);
-        broadcast.getValueMutable().assign(converted(builder, op->getLoc(), small, *needed));
+        convertOperand(broadcast.getValueMutable(), *needed);
         return success();
       })
       .Case([&](tile::ReshapeOp reshape) {
@@ -76,10 +70,8 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
           return success();
         }
         auto backward = llvm::expectedToOptional(layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from)));
-        if (!backward)
-          return success(); // kgpu-expand-cvt moves the elements
-        OpBuilder builder(op);
-        reshape.getValueMutable().assign(converted(builder, op->getLoc(), from, *backward));
+        if (backward) // else kgpu-expand-cvt moves the elements
+          convertOperand(reshape.getValueMutable(), *backward);
         return success();
       })
       .Case([&](tile::ExtractOp extract) {
@@ -94,22 +86,14 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
         // wgmma requires a layout of a left operand in registers; operands in shared memory have none.
         if (consumers != 0 && llvm::any_of(products, [&](const StreamedDot &product) {
               return product.dot == dot && !product.lhs && !product.shared;
-            })) {
-          OpBuilder builder(op);
-          dot.getLhsMutable().assign(
-              converted(builder, op->getLoc(), dot.getLhs(), leftOperand(dot.getLhs(), consumers)));
-        }
-        if (Value positions = dot.getPositions()) {
-          OpBuilder builder(op);
-          dot.getPositionsMutable().assign(
-              converted(builder, op->getLoc(), positions, wgmmaPositions(shapeOf(positions), consumers)));
-        }
+            }))
+          convertOperand(dot.getLhsMutable(), wgmmaLeftOperand(dot.getLhs(), consumers));
+        if (Value positions = dot.getPositions())
+          convertOperand(dot.getPositionsMutable()[0], wgmmaPositions(shapeOf(positions), consumers));
         return success();
       })
       .Case([&](tile::ScatterOp scatter) {
-        OpBuilder builder(op);
-        scatter.getValueMutable().assign(
-            converted(builder, op->getLoc(), scatter.getValue(), layoutOf(scatter.getIndices().front())));
+        convertOperand(scatter.getValueMutable(), layoutOf(scatter.getIndices().front()));
         return success();
       })
       .Case([&](tile::PermuteOp permute) {
@@ -122,21 +106,6 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
       .Default(success());
 }
 } // namespace
-
-llvm::Expected<Layout> sliced(Layout layout, ArrayRef<int64_t> small, ArrayRef<int64_t> large) {
-  for (unsigned dim = 0; dim < small.size(); ++dim)
-    if (small[dim] == 1 && large[dim] != 1) {
-      llvm::Expected<Layout> next = layout::slice(layout, dim);
-      if (!next)
-        return next;
-      layout = *next;
-    }
-  return layout;
-}
-
-Layout leftOperand(Value value, unsigned consumers) {
-  return wgmmaLeftOperand(shapeOf(value), elementBytes(getElementTypeOrSelf(value.getType())), consumers);
-}
 
 LogicalResult fitLayouts(tile::KernelOp kernel, ArrayRef<StreamedDot> products, unsigned consumers) {
   return failure(kernel.walk([&](Operation *op) { return WalkResult(fit(op, products, consumers)); }).wasInterrupted());

@@ -20,6 +20,7 @@
 #include "dialect/kgpu/ir/Constants.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/kgpu/ir/Remarks.h"
+#include "dialect/kgpu/layout/CarriedSums.h"
 #include "dialect/layout/Algebra.h"
 
 using namespace mlir;
@@ -86,9 +87,8 @@ ResultOrWhy<CarriedSum> find(scf::ForOp loop, unsigned number) {
   shape[*axis] = apart;
   split.insert(split.begin() + *axis, extent / apart);
   llvm::Expected<Layout> splitLayout = layout::reshape(layout, type.getShape(), split);
-  if (!splitLayout) {
+  if (!splitLayout)
     return Refusal{llvm::toString(splitLayout.takeError())};
-  }
   for (Part part : {Part::Lane, Part::Warp, Part::Block})
     if (splitLayout->bitsAlong(part, *axis) != 0)
       return Refusal{"the elements of a thread are not apart from those of others along the axis"};
@@ -124,16 +124,11 @@ void fold(scf::ForOp loop, const CarriedSum &sum) {
   BlockArgument carried = loop.getRegionIterArg(sum.number);
   OpBuilder builder(sum.step);
   Value addend = foldedAddend(builder, sum, carried);
-  carried.setType(sum.type);
+  setCarriedType(loop, sum.number, sum.type);
   Value next = arith::AddFOp::create(builder, sum.step->getLoc(), carried, addend);
   sum.step->replaceAllUsesWith(ValueRange{next});
   sum.step->erase();
-  OpBuilder before(loop);
-  loop.getInitArgsMutable()[sum.number].assign(
-      arith::ConstantOp::create(before, loop.getLoc(), before.getZeroAttr(sum.type)));
-  Value result = loop.getResult(sum.number);
-  result.setType(sum.type);
-  for (Operation *user : llvm::to_vector(result.getUsers()))
+  for (Operation *user : llvm::to_vector(loop.getResult(sum.number).getUsers()))
     giveLayout(user->getResult(0), llvm::cantFail(layout::slice(sum.single, sum.axis)));
 }
 

@@ -28,13 +28,13 @@
 // are loaded at the beginning of the iteration and stored at its end. Without any asynchronous copy two slots are
 // enough.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/AccessWidths.h"
 #include "dialect/kgpu/analysis/LoadAhead.h"
 #include "dialect/kgpu/ir/CarryingLoop.h"
 #include "dialect/kgpu/ir/Constants.h"
 #include "dialect/kgpu/ir/LaunchOptimisations.h"
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Walks.h"
-#include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/RowGathers.h"
 
 using namespace mlir;
@@ -78,39 +78,26 @@ ResultOrWhy<SmallVector<Operation *>> addressOf(tile::GatherOp gather, scf::ForO
   return Refusal{"the gathered places depend on more than the loop's counter"};
 }
 
-/// Returns whether a thread's vectors of `vectorBytes` along `dim` are contiguous in the buffer, with the same
-/// elements. A layout may make other elements of a thread contiguous there.
-bool keepsVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, unsigned vectorBytes) {
-  auto access = llvm::expectedToOptional(layout::planAccess(layout, buffer.getPlacement(), vectorBytes));
-  if (!access)
-    return false;
-  auto groups = layout.vectors(dim, vectorBytes / buffer.getElementBytes());
-  return vectorBytes >= 4 && access->vectorBytes == vectorBytes &&
-         llvm::all_of(access->vectors, [&](const layout::SharedAccess::Vector &vector) {
-           return llvm::is_contained(groups, vector.registers);
-         });
+/// Returns whether asynchronous copies, of four bytes or more, can bring `longest` elements along `dim` at once.
+bool canCopyVectors(const layout::Layout &layout, SharedType buffer, unsigned dim, int64_t longest) {
+  unsigned vectorBytes = layout.vectorLength(dim, longest) * buffer.getElementBytes();
+  return vectorBytes >= 4 && keepsVectors(layout, buffer.getPlacement(), dim, vectorBytes);
 }
 
 bool canCopyAsync(tile::GatherOp gather, SharedType buffer, const TargetModel &target) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(gather.getType()).getShape();
   int64_t together = tile::neighboursOf(gather.getView().getType(), gather.getIndices(), shape);
-  const layout::Layout &layout = layoutOf(gather.getResult());
   return target.hasAsyncCopy && isZero(gather.getFill()) && together > 1 &&
-         keepsVectors(layout, buffer, 1, layout.vectorLength(1, together) * buffer.getElementBytes());
+         canCopyVectors(layoutOf(gather.getResult()), buffer, 1, together);
 }
 
 bool canCopyAsync(tile::LoadOp load, SharedType buffer, const TargetModel &target) {
   tile::ViewType view = load.getView().getType();
-  int64_t unit = view.getUnit(), bytes = view.getElementBytes();
-  if (!target.hasAsyncCopy || unit < 0 || !isZero(load.getFill()))
+  if (!target.hasAsyncCopy || view.getUnit() < 0 || !isZero(load.getFill()))
     return false;
-  tile::ViewFacts facts = view.getFacts();
-  int64_t divisor = tile::divisorOf(load.getOffsets()[unit]);
-  int64_t longest = std::min({16 / bytes, facts.align / bytes, facts.divisible, divisor});
-  if (longest * bytes < 4)
-    return false;
-  const layout::Layout &layout = layoutOf(load.getResult());
-  return keepsVectors(layout, buffer, unit, layout.vectorLength(unit, longest) * bytes);
+  int64_t longest = mostTogether(view, load.getOffsets());
+  return longest * view.getElementBytes() >= 4 &&
+         canCopyVectors(layoutOf(load.getResult()), buffer, view.getUnit(), longest);
 }
 
 class Pipelining {

@@ -113,9 +113,8 @@ private:
     for (Fetch &fetch : fetches) {
       tile::LoadOp load = fetch.ahead.load;
       IRMapping mapping = fetch.ahead.addressAt(builder, counter);
-      SmallVector<Value> offsets;
-      for (Value offset : load.getOffsets())
-        offsets.push_back(mapping.lookupOrDefault(offset));
+      auto mapped = [&](Value value) { return mapping.lookupOrDefault(value); };
+      SmallVector<Value> offsets = llvm::map_to_vector(load.getOffsets(), mapped);
       Value slot = SlotOp::create(builder, loc, fetch.slot, fetch.ring, index);
       FetchOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()), offsets,
                       TypeAttr::get(load.getType()), inside, slot);

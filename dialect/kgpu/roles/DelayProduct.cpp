@@ -15,6 +15,7 @@
 // The delayed product of the first iteration reads a tile of an earlier loop, and its result is dropped. That costs
 // less than a loop with a different first iteration.
 #include "dialect/kgpu/roles/PlanChannels.h"
+#include "dialect/kgpu/roles/Releases.h"
 #include "dialect/kgpu/roles/RoleCode.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
@@ -65,7 +66,7 @@ private:
   WgmmaWaitOp waitTogether() {
     Operation *yield = loop.getBody()->getTerminator();
     SmallVector<WgmmaWaitOp> waits;
-    SmallVector<Operation *> releases;
+    SmallVector<ReleaseOp> releases;
     for (auto one : loop.getBody()->getOps<WgmmaWaitOp>())
       if (one == wait ||
           (one->isBeforeInBlock(wait) && llvm::all_of(one->getUsers(), [&](Operation *user) { return user == yield; })))
@@ -73,18 +74,12 @@ private:
     SmallVector<Value> values;
     for (WgmmaWaitOp one : waits) {
       llvm::append_range(values, one.getValues());
-      for (Operation *next = one->getNextNode();
-           one != wait && next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next); next = next->getNextNode())
-        if (isa<ReleaseOp>(next))
-          releases.push_back(next);
+      if (one != wait)
+        llvm::append_range(releases, releasesAfter(one));
     }
     rewriter.setInsertionPointAfter(wait);
     auto together = WgmmaWaitOp::create(rewriter, loc, 0, values);
-    Operation *last = together;
-    for (Operation *release : releases) {
-      release->moveAfter(last);
-      last = release;
-    }
+    moveAfter(together, releases);
     unsigned done = 0;
     for (WgmmaWaitOp one : waits) {
       unsigned count = one->getNumResults();

@@ -37,12 +37,7 @@ public:
   Sharing(tile::KernelOp kernel, unsigned cluster) : kernel(kernel), cluster(cluster), maps(tensorMapsOf(kernel)) {}
 
   LogicalResult run() {
-    SmallVector<Value> ranks;
-    kernel.walk([&](Operation *op) {
-      if (isa<ClusterRankOp, CtaIdOp>(op))
-        ranks.push_back(op->getResult(0));
-    });
-    differing = dependents(kernel, ranks);
+    differing = differingInCluster(kernel);
     DenseMap<uint64_t, SmallVector<TensorLoadOp>> shared, others; // keyed by map
     kernel.walk([&](TensorLoadOp load) {
       bool isShared = remarkOn(load, kMulticast, whyNotCommon(load),

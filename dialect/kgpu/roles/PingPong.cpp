@@ -25,10 +25,10 @@
 // Without turns, warpgroups fall into step by chance. Measured on an H200: 579 or 695 TFLOP/s for nearly the same code
 // of attention.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/layout/Conversion.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 
 using namespace mlir;
 
@@ -39,18 +39,10 @@ namespace kpkg::kgpu {
 namespace {
 /// Returns the first product whose left operand depends on another product of the iteration, or null.
 WgmmaOp firstOfSecondHalf(ArrayRef<WgmmaOp> products) {
-  Block *block = products.front()->getBlock();
-  BackwardSliceOptions options;
-  options.omitBlockArguments = true;
-  options.omitUsesFromAbove = false;
-  options.filter = [&](Operation *op) { return op->getBlock() == block; };
-  for (WgmmaOp product : products) {
-    SetVector<Operation *> slice;
-    if (isa<RankedTensorType>(product.getLhs().getType()))
-      (void)getBackwardSlice(Value(product.getLhs()), &slice, options);
-    if (llvm::any_of(slice, llvm::IsaPred<WgmmaOp>))
+  for (WgmmaOp product : products)
+    if (isa<RankedTensorType>(product.getLhs().getType()) &&
+        llvm::any_of(sliceIn(*product->getBlock(), product.getLhs()), llvm::IsaPred<WgmmaOp>))
       return product;
-  }
   return {};
 }
 

@@ -29,6 +29,7 @@
 #include "dialect/kgpu/ir/RemarkText.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/ir/Walks.h"
+#include "dialect/kgpu/roles/Releases.h"
 
 using namespace mlir;
 
@@ -47,16 +48,6 @@ Operation *firstUse(WgmmaWaitOp wait) {
       first = here;
   }
   return first;
-}
-
-/// Returns the wait with the releases of slots that directly follow it.
-SmallVector<Operation *> withReleases(WgmmaWaitOp wait) {
-  SmallVector<Operation *> ops = {wait};
-  for (Operation *next = wait->getNextNode(); next && isa<ReleaseOp, arith::AddIOp, arith::ConstantOp>(next);
-       next = next->getNextNode())
-    if (isa<ReleaseOp>(next))
-      ops.push_back(next);
-  return ops;
 }
 
 bool adds(Operation *op) {
@@ -104,18 +95,18 @@ void pipeline(WgmmaWaitOp wait) {
   remarkApplied(wait, kWaits,
                 younger == 0 ? "up to the first use of its result"
                              : "up to the first use of its result, with " + counted(younger, "later product"));
-  SmallVector<Operation *> ops = withReleases(wait);
-  if (auto release = dyn_cast<ReleaseOp>(ops.back()))
-    fenceFirstReduction(release->getNextNode(), place, release);
-  for (Operation *op : ops)
-    op->moveBefore(place);
+  SmallVector<ReleaseOp> releases = releasesAfter(wait);
+  if (!releases.empty())
+    fenceFirstReduction(releases.back()->getNextNode(), place, releases.back());
+  wait->moveBefore(place);
+  moveAfter(wait, releases);
   wait.setPending(younger);
 }
 
 /// Removes the wait if only the next product takes the result, as its accumulator, and no slot is released after the
 /// wait. Products of a warpgroup complete in order, so the wait for the next product is enough.
 bool passOn(WgmmaWaitOp wait) {
-  if (wait->getNumResults() != 1 || !wait->hasOneUse() || withReleases(wait).size() > 1)
+  if (wait->getNumResults() != 1 || !wait->hasOneUse() || !releasesAfter(wait).empty())
     return false;
   auto next = dyn_cast<WgmmaOp>(*wait->user_begin());
   if (!next || next->getBlock() != wait->getBlock() || next.getAccumulator() != wait->getResult(0) ||
@@ -136,12 +127,7 @@ WgmmaWaitOp merged(WgmmaWaitOp wait, WgmmaWaitOp later) {
   SmallVector<Value> values(wait.getValues());
   llvm::append_range(values, later.getValues());
   auto both = WgmmaWaitOp::create(builder, wait.getLoc(), wait.getPending(), values);
-  SmallVector<Operation *> ops = withReleases(later);
-  Operation *last = both;
-  for (Operation *release : ArrayRef(ops).drop_front()) {
-    release->moveAfter(last);
-    last = release;
-  }
+  moveAfter(both, releasesAfter(later));
   unsigned count = wait.getNumResults();
   wait->replaceAllUsesWith(both.getResults().take_front(count));
   later->replaceAllUsesWith(both.getResults().drop_front(count));

@@ -1,9 +1,9 @@
 // Chooses the slots, parts and delay of the channels between roles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/roles/PlanChannels.h"
+#include "dialect/kgpu/analysis/Slices.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/ir/RemarkText.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -194,20 +194,11 @@ bool hasParts(Value tile, unsigned consumers) {
 
 SmallVector<Operation *> elementwiseOps(Value tile, unsigned consumers) {
   auto isWhole = [&](Value value) { return hasParts(value, consumers); };
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitBlockArguments = true;
-  options.filter = [&](Operation *op) {
-    bool isOfElements = op->hasTrait<OpTrait::Elementwise>() || isa<tile::BroadcastOp, tile::SplatOp>(op);
-    return op->getBlock() == tile.getParentBlock() && isOfElements && isMemoryEffectFree(op) &&
-           op->getNumResults() == 1 && isWhole(op->getResult(0));
+  auto isOfElements = [&](Operation *op) {
+    bool computes = op->hasTrait<OpTrait::Elementwise>() || isa<tile::BroadcastOp, tile::SplatOp>(op);
+    return computes && isMemoryEffectFree(op) && op->getNumResults() == 1 && isWhole(op->getResult(0));
   };
-  Operation *last = tile.getDefiningOp();
-  if (!last || !options.filter(last))
-    return {};
-  SetVector<Operation *> slice;
-  (void)getBackwardSlice(tile, &slice, options);
-  SmallVector<Operation *> ops(slice.begin(), slice.end());
+  SmallVector<Operation *> ops = sliceIn(*tile.getParentBlock(), tile, isOfElements).takeVector();
   llvm::sort(ops, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
   bool areWhole = llvm::all_of(ops, [&](Operation *op) {
     return isa<tile::BroadcastOp>(op) || llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -218,15 +209,7 @@ SmallVector<Operation *> elementwiseOps(Value tile, unsigned consumers) {
 }
 
 SetVector<Operation *> offsetsOf(TensorStoreOp store, scf::ForOp loop) {
-  BackwardSliceOptions options;
-  options.omitBlockArguments = true;
-  options.inclusive = true;
-  options.filter = [&](Operation *op) { return op->getBlock() == loop.getBody(); };
-  SetVector<Operation *> ops;
-  for (Value offset : store.getOffsets())
-    if (offset.getParentBlock() == loop.getBody() && offset.getDefiningOp())
-      (void)getBackwardSlice(offset, &ops, options);
-  return ops;
+  return sliceIn(*loop.getBody(), store.getOffsets());
 }
 
 } // namespace kpkg::kgpu

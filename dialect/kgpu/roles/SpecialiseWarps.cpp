@@ -295,8 +295,7 @@ private:
       left = readExchanged(read->second, bool(product.shared));
     if (product.goesThroughRegisters()) {
       auto type = cast<RankedTensorType>(dot.getLhs().getType());
-      layout::Layout fragments =
-          wgmmaLeftOperand(type.getShape(), elementBytes(type.getElementType()), getLaunch(kernel).consumers);
+      layout::Layout fragments = wgmmaLeftOperand(dot.getLhs(), getLaunch(kernel).consumers);
       left = LocalLoadOp::create(rewriter, loc, withLayout(type, fragments), left, DenseI64ArrayAttr());
     }
     Value right = reading(*product.rhs);

@@ -109,7 +109,6 @@ private:
 
 LogicalResult verifyExchanges(tile::KernelOp kernel) {
   Verifier verifier(kernel);
-  WalkResult result = kernel.walk([&](ExchangeOp op) { return WalkResult(verifier.verify(op)); });
-  return failure(result.wasInterrupted());
+  return forEachOp<ExchangeOp>(kernel, [&](ExchangeOp op) { return verifier.verify(op); });
 }
 } // namespace kpkg::kgpu

@@ -31,13 +31,8 @@ private:
   static Trace trace(Block &block) {
     Trace steps;
     for (Operation &op : block) {
-      if (auto acquire = dyn_cast<AcquireOp>(op)) {
-        steps.push_back({&op, acquire.getRing(), {}});
-      } else if (auto await = dyn_cast<AwaitOp>(op);
-                 await && await.getRing().getDefiningOp<RingOp>().getKind() != RingKind::Shared) {
-        steps.push_back({&op, await.getRing(), {}});
-      } else if (isa<PublishIndexOp, ConsumeIndexOp, PublishOp>(op)) {
-        steps.push_back({&op, ringOfUse(&op), {}});
+      if (Value ring = ringOfUse(&op); ring && !isa<PublishAllOp>(op)) {
+        steps.push_back({&op, ring, {}});
       } else if (CarryingLoop loop = carryingLoop(&op)) {
         Trace inside = trace(*loop.body);
         if (!inside.empty())

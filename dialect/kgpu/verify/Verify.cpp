@@ -10,6 +10,7 @@
 //  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads.
 //  * Packed kernel blocks share nothing: they have no buffers, barriers, loops or asserts.
 #include "dialect/kgpu/Passes.h"
+#include "dialect/kgpu/analysis/PartLayouts.h"
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/verify/Exchanges.h"
 #include "dialect/kgpu/verify/VerifyingPass.h"
@@ -81,30 +82,25 @@ private:
                                                   : wgmmaAccumulator(sum.getShape(), launch.consumers)))
             return LogicalResult(op->emitOpError() << "accumulates in the layout " << layoutOf(sum).str());
           if (auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
-              lhs &&
-              layoutOf(lhs) != wgmmaLeftOperand(lhs.getShape(), elementBytes(lhs.getElementType()), launch.consumers))
+              lhs && layoutOf(lhs) != wgmmaLeftOperand(product.getLhs(), launch.consumers))
             return LogicalResult(op->emitOpError() << "reads a tile in the layout " << layoutOf(lhs).str());
           if (Value positions = product.getPositions();
-              positions && layoutOf(positions) !=
-                               wgmmaPositions(cast<RankedTensorType>(positions.getType()).getShape(), launch.consumers))
+              positions && layoutOf(positions) != wgmmaPositions(shapeOf(positions), launch.consumers))
             return LogicalResult(op->emitOpError() << "takes positions in the layout " << layoutOf(positions).str());
-          return isOfProducers(op) ? success() : verifyRole(op, /*loads=*/false);
+          return verifyRole(op, kConsumers | kProducers);
         })
         .Case<AwaitOp, ReleaseOp, ClearOutsideOp, SchedulingFenceOp, WgmmaWaitOp>(
-            [&](Operation *) { return isOfProducers(op) ? success() : verifyRole(op, /*loads=*/false); })
-        .Case([&](PublishOp) {
-          return isOfProducers(op) ? success()
-                                   : LogicalResult(op->emitOpError("belongs to the role that makes operands"));
-        })
+            [&](Operation *) { return verifyRole(op, kConsumers | kProducers); })
+        .Case([&](PublishOp) { return verifyRole(op, kProducers); })
         .Case<PublishAllOp, PingPongWaitOp, PingPongSignalOp, TensorStoreOp, ConsumeIndexOp>(
-            [&](Operation *) { return verifyRole(op, /*loads=*/false); })
+            [&](Operation *) { return verifyRole(op, kConsumers); })
         .Case([&](BarrierOp) {
           return isOfProducers(op) ? LogicalResult(op->emitOpError(
                                          "is in the role of one warpgroup, which meets others only at rings"))
                                    : success();
         })
         .Case<AcquireOp, TensorLoadOp, NextTileOp, PublishIndexOp>(
-            [&](Operation *) { return verifyRole(op, /*loads=*/true); })
+            [&](Operation *) { return verifyRole(op, kProducerWarp); })
         .Default(success());
   }
 
@@ -183,11 +179,7 @@ private:
 
   static LogicalResult verifyBroadcast(tile::BroadcastOp op) {
     auto small = cast<RankedTensorType>(op.getValue().getType()), large = cast<RankedTensorType>(op.getType());
-    llvm::Expected<Layout> wanted = layoutOf(large);
-    for (int64_t dim = 0; dim < small.getRank() && wanted; ++dim)
-      if (small.getDimSize(dim) != large.getDimSize(dim))
-        wanted = layout::slice(*wanted, dim);
-    return expect(op, layoutOf(small), std::move(wanted));
+    return expect(op, layoutOf(small), sliced(layoutOf(large), small.getShape(), large.getShape()));
   }
 
   LogicalResult verifyBuffer(AllocOp op) {
@@ -201,11 +193,21 @@ private:
     return success();
   }
 
-  static LogicalResult verifyRole(Operation *op, bool loads) {
+  enum Roles : unsigned { kProducerWarp = 1, kConsumers = 2, kProducers = 4 };
+
+  /// Checks that the op stands in one of these roles.
+  static LogicalResult verifyRole(Operation *op, unsigned allowed) {
     auto roles = op->getParentOfType<RolesOp>();
-    if (roles && (loads ? roles.getProducerWarp() : roles.getConsumers()).isAncestor(op->getParentRegion()))
+    auto isIn = [&](Roles role, Region &region) {
+      return (allowed & role) != 0 && region.isAncestor(op->getParentRegion());
+    };
+    if (roles && (isIn(kProducerWarp, roles.getProducerWarp()) || isIn(kConsumers, roles.getConsumers()) ||
+                  isIn(kProducers, roles.getProducers())))
       return success();
-    return op->emitOpError() << "belongs to the role that " << (loads ? "loads" : "computes");
+    return op->emitOpError() << "belongs to the role that "
+                             << (allowed == kProducerWarp ? "loads"
+                                 : allowed == kProducers  ? "makes operands"
+                                                          : "computes");
   }
 
   LogicalResult verifyPacked(Operation *op) {

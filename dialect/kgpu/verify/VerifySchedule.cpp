@@ -75,27 +75,19 @@ private:
 
   /// Checks that all CTAs of a cluster use its rings in the same loops and equally often.
   LogicalResult verifyClusters(RolesOp roles, ArrayRef<RingOp> rings) {
-    SmallVector<Value> ranks;
-    kernel.walk([&](Operation *op) {
-      if (isa<ClusterRankOp, CtaIdOp>(op))
-        ranks.push_back(op->getResult(0));
-    });
-    differing = dependents(kernel, ranks);
+    differing = differingInCluster(kernel);
     if (llvm::none_of(rings, [](RingOp ring) { return ring.getKind() == RingKind::Cluster; }))
       return success();
     if (getLaunch(kernel).cluster < 2)
       return roles.emitOpError("has rings of a cluster, which the kernel has not");
-    auto found = kernel.walk([&](scf::ForOp loop) {
-      bool differs = differing.contains(loop.getLowerBound()) || differing.contains(loop.getUpperBound()) ||
-                     differing.contains(loop.getStep());
-      bool isUsed = differs && llvm::any_of(rings, [&](RingOp ring) {
+    for (auto loop : opsIn<scf::ForOp>(kernel)) {
+      bool isUsed = hasBoundIn(loop, differing) && llvm::any_of(rings, [&](RingOp ring) {
                       return ring.getKind() == RingKind::Cluster && containsUse(loop, ring);
                     });
-      return isUsed ? WalkResult(loop.emitOpError(
-                          "may run more often in one CTA of a cluster than in another, with copies for both"))
-                    : WalkResult::advance();
-    });
-    return failure(found.wasInterrupted());
+      if (isUsed)
+        return loop.emitOpError("may run more often in one CTA of a cluster than in another, with copies for both");
+    }
+    return success();
   }
 
   /// Checks that the parts that CTAs multicast fit together and come from the same position.
@@ -127,13 +119,14 @@ private:
   }
 
   LogicalResult verifyPublished(RolesOp roles) {
-    WalkResult found = roles.getProducers().walk([&](PublishOp publish) {
+    for (PublishOp publish : opsIn<PublishOp>(roles.getProducers())) {
       RingOp ring = publish.getRing().getDefiningOp<RingOp>();
       if (!ring || ring.getKind() != RingKind::Published)
-        return WalkResult(publish.emitOpError("signals a ring that others fill"));
-      return WalkResult(verifySlot(publish));
-    });
-    return failure(found.wasInterrupted());
+        return publish.emitOpError("signals a ring that others fill");
+      if (failed(verifySlot(publish)))
+        return failure();
+    }
+    return success();
   }
 
   // Turns
@@ -236,28 +229,26 @@ private:
   /// Checks the delay between publication and use that the description of kgpu.ring relies on. An iteration that
   /// publishes a use must await one for which the ring has enough slots.
   LogicalResult verifyShared(Block &block) {
-    WalkResult found = block.walk([&](PublishAllOp publish) {
+    for (PublishAllOp publish : opsIn<PublishAllOp>(*block.getParent())) {
       RingOp ring = publish.getRing().getDefiningOp<RingOp>();
       int64_t slots = publish.getRing().getType().getSlots();
       if (!ring || ring.getKind() != RingKind::Shared)
-        return WalkResult(publish.emitOpError("signals a ring that the load role fills"));
+        return publish.emitOpError("signals a ring that the load role fills");
       if (failed(verifySlot(publish)))
-        return WalkResult::interrupt();
-      for (auto await : publish->getBlock()->getOps<AwaitOp>()) {
-        if (await.getRing() != publish.getRing())
-          continue;
-        UseCount shared = useCountOf(publish.getUse()), awaited = useCountOf(await.getUse());
-        int64_t delay = shared.offset - awaited.offset;
-        if (shared.base != awaited.base || delay < 0 || !publish->isBeforeInBlock(await))
-          return WalkResult(await.emitOpError("is no use that warpgroups have shared by then"));
-        if (slots < 2 + 2 * delay)
-          return WalkResult(publish.emitOpError() << "overwrites what others may read: products " << delay
-                                                  << " uses later need " << 2 + 2 * delay << " slots");
-        return WalkResult::advance();
-      }
-      return WalkResult(publish.emitOpError("never awaits what others share"));
-    });
-    return failure(found.wasInterrupted());
+        return failure();
+      auto awaits = publish->getBlock()->getOps<AwaitOp>();
+      auto await = llvm::find_if(awaits, [&](AwaitOp one) { return one.getRing() == publish.getRing(); });
+      if (await == awaits.end())
+        return publish.emitOpError("never awaits what others share");
+      UseCount shared = useCountOf(publish.getUse()), awaited = useCountOf((*await).getUse());
+      int64_t delay = shared.offset - awaited.offset;
+      if (shared.base != awaited.base || delay < 0 || !publish->isBeforeInBlock(*await))
+        return (*await).emitOpError("is no use that warpgroups have shared by then");
+      if (slots < 2 + 2 * delay)
+        return publish.emitOpError() << "overwrites what others may read: products " << delay << " uses later need "
+                                     << 2 + 2 * delay << " slots";
+    }
+    return success();
   }
 
   // Reads
@@ -286,7 +277,7 @@ private:
         if (!isOpen(clear.getBuffer(), open))
           return clear.emitOpError("changes a slot that was not awaited before, or is released");
         for (WgmmaOp product : running)
-          if (llvm::is_contained({Value(product.getLhs()), Value(product.getRhs())}, clear.getBuffer()))
+          if (llvm::is_contained(product->getOperands(), clear.getBuffer()))
             return clear.emitOpError("changes a slot that a product may still read");
       } else if (auto wait = dyn_cast<WgmmaWaitOp>(op)) {
         size_t done = running.size() - std::min<size_t>(running.size(), wait.getPending());
