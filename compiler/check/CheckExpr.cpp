@@ -36,10 +36,29 @@ Meaning BodyScope::lookup(const std::string &name, SourceRange range) const {
   return {Meaning::RunTime, {}};
 }
 
+/// Returns an attribute of tiles that their type alone decides.
+static std::optional<Value> typeAttribute(const Type &tile, std::string_view name) {
+  if (name == "dtype")
+    return Value(tile.element);
+  if (name == "rank")
+    return Value(static_cast<int64_t>(tile.shape.size()));
+  if (name != "shape")
+    return std::nullopt;
+  std::vector<Value> shape;
+  for (int64_t extent : tile.shape)
+    shape.emplace_back(extent);
+  return Value::tuple(std::move(shape));
+}
+
 Meaning BodyScope::lookupMember(const std::string &base, const std::string &name, SourceRange range) const {
-  if (find(base))
+  const Binding *binding = find(base);
+  if (!binding)
+    return module.lookupMember(base, name, range);
+  const Type *type = binding->kind == Binding::Variable ? binding->local->type : binding->operand.type;
+  if (binding->kind == Binding::Tuple || !type->isTile())
     return {};
-  return module.lookupMember(base, name, range);
+  auto value = typeAttribute(*type, name);
+  return value ? Meaning{Meaning::Known, std::move(*value)} : Meaning{};
 }
 
 std::optional<Value> Elaborator::comptime(const ast::Expr &expr) { return checker.evaluator.evaluate(expr, *scope); }
@@ -127,21 +146,15 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
       diags.report(diag::RankMismatch, expr.range, "`.T`", static_cast<int64_t>(base.type->shape.size()), 2);
       return error(expr.range);
     }
-    if (name == "shape") {
-      std::vector<Value> shape;
-      for (int64_t extent : base.type->shape)
-        shape.emplace_back(extent);
-      return constant(Value::tuple(std::move(shape)), expr.range);
-    }
-    [[fallthrough]];
+    if (auto value = typeAttribute(*base.type, name))
+      return constant(*value, expr.range);
+    break;
   case TypeKind::Scalar:
   case TypeKind::View:
     if (name == "dtype")
       return constant(Value(base.type->element), expr.range);
     if (name == "rank" && !base.type->isScalar())
-      return constant(
-          Value(base.type->isTile() ? static_cast<int64_t>(base.type->shape.size()) : int64_t(base.type->rank)),
-          expr.range);
+      return constant(Value(int64_t(base.type->rank)), expr.range);
     if (base.type->kind == TypeKind::View && (name == "shape" || name == "stride")) {
       diags.report(diag::NotSupportedYet, expr.range, fmt::format("`.{}` without an index in a kernel", name),
                    fmt::format("write `.{}[i]`", name));

@@ -26,8 +26,8 @@ class Environment {
 public:
   virtual ~Environment() = default;
   virtual Meaning lookup(const std::string &name, SourceRange range) const = 0;
-  /// Looks up `module.name` in an imported module; returns Unknown if `module` names none.
-  virtual Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const = 0;
+  /// Looks up `base.name` in an imported module or a tile; returns Unknown if `base` is neither.
+  virtual Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const = 0;
   /// Adds the visible names, for messages about unknown names.
   virtual void addNames(std::vector<std::string> &names) const {}
 };
