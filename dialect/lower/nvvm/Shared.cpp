@@ -87,6 +87,25 @@ LogicalResult Emitter::emitLocalStore(kgpu::LocalStoreOp op) {
   return storeToBuffer(op, op.getValue(), op.getBuffer());
 }
 
+/// Writes each register to the offset of its element behind `bases`, if the element exists and `first` holds.
+static void storeOneByOne(ImplicitLocOpBuilder &builder, ValueRange registers,
+                          llvm::function_ref<std::pair<Value, Value>(unsigned)> placeOf, ArrayRef<Value> bases,
+                          Value first, unsigned elementBytes) {
+  for (auto [reg, value] : llvm::enumerate(registers)) {
+    auto [distance, stores] = placeOf(reg);
+    if (first)
+      stores = stores ? arith::AndIOp::create(builder, stores, first).getResult() : first;
+    OpBuilder::InsertionGuard guard(builder);
+    if (stores)
+      builder.setInsertionPointToStart(scf::IfOp::create(builder, stores, /*withElseRegion=*/false).thenBlock());
+    Value bits = bitsOfElement(builder, value);
+    for (Value base : bases) {
+      Value address = LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base, ValueRange{distance});
+      LLVM::StoreOp::create(builder, bits, address, elementBytes);
+    }
+  }
+}
+
 /// Writes a tile to a buffer, each element once.
 LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
   const layout::Layout &layout = kgpu::layoutOf(tile);
@@ -101,16 +120,8 @@ LogicalResult Emitter::storeToBuffer(Operation *op, Value tile, Value to) {
   if (!hasStrides(buffer))
     return op->emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   llvm::consumeError(access.takeError());
-  for (auto [reg, value] : llvm::enumerate(registersOf(tile))) {
-    auto [distance, stores] = placeByStrides(layout, buffer, reg);
-    if (first)
-      stores = stores ? arith::AndIOp::create(builder, stores, first).getResult() : first;
-    OpBuilder::InsertionGuard guard(builder);
-    if (stores)
-      builder.setInsertionPointToStart(scf::IfOp::create(builder, stores, /*withElseRegion=*/false).thenBlock());
-    LLVM::StoreOp::create(builder, bitsOfElement(builder, value), sharedElement(base, distance),
-                          buffer.getElementBytes());
-  }
+  auto placeOf = [&](unsigned reg) { return placeByStrides(layout, buffer, reg); };
+  storeOneByOne(builder, registersOf(tile), placeOf, base, first, buffer.getElementBytes());
   return success();
 }
 
@@ -119,12 +130,20 @@ LogicalResult Emitter::emitRemoteStore(kgpu::RemoteStoreOp op) {
   auto buffer = cast<kgpu::SharedType>(op.getBuffer().getType());
   llvm::Expected<layout::SharedAccess> access =
       layout::planAccess(layout, buffer.getPlacement(), vectorBytesIn(op.getBuffer()));
-  if (!access)
+  if (!access && !hasStrides(buffer))
     return op.emitOpError() << "cannot reach its buffer: " << llvm::toString(access.takeError());
   Value first = place.isFirstReplica(layout);
+  SmallVector<Value> bases;
   for (unsigned rank = 0; rank < launch.cluster; ++rank)
-    storeShared(builder, *access, sharedOfCta(builder, scalar(op.getBuffer()), rank), place.bits(layout),
-                registersOf(op.getValue()), first);
+    bases.push_back(sharedOfCta(builder, scalar(op.getBuffer()), rank));
+  if (access) {
+    for (Value base : bases)
+      storeShared(builder, *access, base, place.bits(layout), registersOf(op.getValue()), first);
+    return success();
+  }
+  llvm::consumeError(access.takeError());
+  auto placeOf = [&](unsigned reg) { return placeByStrides(layout, buffer, reg); };
+  storeOneByOne(builder, registersOf(op.getValue()), placeOf, bases, first, buffer.getElementBytes());
   return success();
 }
 
