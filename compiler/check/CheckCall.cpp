@@ -35,9 +35,7 @@ bool Elaborator::hasBrackets(const CallSite &site, std::string_view argument) {
 /// Maps functions of later language versions to advice for the current one.
 static const std::unordered_map<std::string, std::string> &laterFunctions() {
   static const std::unordered_map<std::string, std::string> table = {
-      {"sort", "write it with `reduce` and `select`"},
-      {"topk", "write it with repeated `argmax` and `select`"},
-      {"histogram", "write it with comparisons and `.sum(axis=)`"},
+      {"topk", "write `top_k(tile, k)`"},
       {"barrier", "kernels work on whole tiles, which need no barrier"},
       {"syncthreads", "kernels work on whole tiles, which need no barrier"},
       {"stack_allocation", "tiles are values; the compiler decides what of them lies in shared memory"},

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/check/Module.h"
 #include "compiler/check/Program.h"
+#include "compiler/check/Tests.h"
 #include "compiler/check/Type.h"
 #include "compiler/comptime/Evaluate.h"
 
@@ -56,6 +57,8 @@ public:
   static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
                                        SourceManager &sources, DiagnosticEngine &diags, Observer *observer);
 
+  static const Checker &of(const Program &program) { return *program.checker; }
+
   /// Loads a root module and its imports.
   void loadRoot(const std::string &path);
   void loadRoot(const SourceFile &file);
@@ -102,6 +105,8 @@ public:
   TypeTable types;
   Evaluator evaluator;
   const ModuleScope *prelude = nullptr;
+  /// The tests of ops, complete after declare().
+  std::vector<TestRecord> tests;
   Observer *observer = nullptr;
 
 private:
@@ -166,6 +171,12 @@ private:
                        std::vector<std::vector<Value>> &alternatives);
   bool haveOwnNames(const std::vector<Value> &functions, SourceRange range);
   void linkReferences();
+  /// Fills in `tests`.
+  void declareTests();
+  const OpRecord *testedOp(const FunctionEntity &function, const ast::Decorator &decorator, TestRecord &test);
+  /// Adds the case of the function with these comptime arguments. Returns false after an error.
+  bool addCase(const FunctionEntity &function, const std::vector<KernelParameter> &parameters,
+               const std::vector<Value> &values, const OpRecord &op, TestRecord &test);
   /// Reports ops that call themselves.
   void findRecursiveOps();
   void linkBackwards();
@@ -183,6 +194,7 @@ private:
   std::vector<KernelInfo> kernels;
   std::vector<OpInfo> opInfos;
   std::map<std::string, size_t> opByName;
+  std::vector<std::pair<const FunctionEntity *, const ast::Decorator *>> testFunctions;
   std::vector<std::pair<size_t, std::string>> references;                         // op index of the reference, op name
   std::vector<std::tuple<size_t, std::string, const ast::Decorator *>> backwards; // op index of the backward, op name
   std::vector<std::vector<std::unique_ptr<hir::Function>>> kernelBodies;

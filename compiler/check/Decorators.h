@@ -6,7 +6,7 @@
 namespace kpkg::compiler {
 
 inline constexpr std::string_view decoratorNames[] = {
-    "kernel",        "specialize", "tune", "schedule", "register.op", "register.reference", "register.backward",
-    "register.torch"};
+    "kernel",         "specialize",   "tune", "schedule", "register.op", "register.reference", "register.backward",
+    "register.torch", "register.test"};
 
 } // namespace kpkg::compiler

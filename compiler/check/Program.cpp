@@ -38,7 +38,6 @@ void Checker::declareFunction(FunctionEntity &function) {
   /// Maps decorators of later language versions to advice for the current one.
   static const std::map<std::string, std::string> later = {
       {"target", "write kernels that suit every target"},
-      {"register.test", "list cases in the `spec.py` beside the kernel"},
   };
   static const std::set<std::string> known(std::begin(decoratorNames), std::end(decoratorNames));
   bool isKernel = false;
@@ -52,7 +51,7 @@ void Checker::declareFunction(FunctionEntity &function) {
       diags.report(diag::TooManyArguments, decorator.arguments.front().range, "@kernel", 0);
     isKernel |= decorator.name == "kernel";
     if (decorator.name == "register.op" || decorator.name == "register.reference" ||
-        decorator.name == "register.backward") {
+        decorator.name == "register.backward" || decorator.name == "register.test") {
       if (op)
         diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name + "` beside `@" + op->name);
       op = &decorator;
@@ -60,12 +59,15 @@ void Checker::declareFunction(FunctionEntity &function) {
   }
   for (const ast::Decorator &decorator : function.syntax->decorators)
     if ((decorator.name == "tune" && !isKernel) ||
-        (decorator.name == "register.torch" && (!op || op->name == "register.reference")))
+        (decorator.name == "register.torch" &&
+         (!op || op->name == "register.reference" || op->name == "register.test")))
       diags.report(diag::UnknownDecorator, decorator.nameRange, decorator.name);
   if (isKernel && op)
     diags.report(diag::KernelAndOp, op->range, function.name());
   else if (isKernel)
     declareKernel(function);
+  else if (op && op->name == "register.test")
+    testFunctions.emplace_back(&function, op);
   else if (op)
     declareOp(function, *op,
               op->name == "register.op"          ? OpUse::Public
@@ -82,6 +84,7 @@ void Checker::declare() {
       declareFunction(function);
   linkReferences();
   linkBackwards();
+  declareTests();
   for (ModuleScope *module : loadOrder) {
     for (const auto &[name, entry] : module->entries)
       if (entry.kind == ModuleScope::Entry::Constant)

@@ -9,6 +9,7 @@
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/Inputs.h"
 #include "compiler/driver/SelectInstances.h"
+#include "compiler/driver/Tests.h"
 #include "compiler/pack/Package.h"
 #include "compiler/pack/TuningRows.h"
 #include "compiler/source/Source.h"
@@ -319,6 +320,17 @@ Error loadOnly(const CompileOptions &options, SourceManager &sources, Diagnostic
       return program.takeError();
   }
   return Error::success();
+}
+
+Expected<std::vector<TestRecord>> readTests(const CompileOptions &options, SourceManager &sources,
+                                            DiagnosticEngine &diags) {
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return targets.takeError();
+  auto program = loadedProgram(options, nameOfKind(kindsOf(*targets).front()), sources, diags);
+  if (!program)
+    return program.takeError();
+  return testsOf(**program);
 }
 
 } // namespace kpkg::compiler

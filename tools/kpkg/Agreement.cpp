@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace kpkg::command {
@@ -44,21 +45,39 @@ std::vector<int64_t> indexOf(size_t element, const std::vector<int64_t> &shape) 
 
 } // namespace
 
-std::string disagreement(const Tensor &actual, const Tensor &expected, double flops) {
+std::string disagreement(const Tensor &actual, const Tensor &expected, double flops, std::optional<double> tolerance) {
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape())
     return fmt::format("is {}, the reference's is {}", describe(actual), describe(expected));
   Difference difference = compare(actual, expected);
-  double limit = allowedError(actual, flops);
+  double limit = tolerance.value_or(allowedError(actual, flops));
   if (actual.dtype() == DType::None || difference.within(limit))
     return "";
   std::vector<double> found = elementsOf(actual), wanted = elementsOf(expected);
+  auto say = [&](size_t i) {
+    return fmt::format("at [{}]: got {:.9g}, expected {:.9g}", fmt::join(indexOf(i, actual.shape()), ", "), found[i],
+                       wanted[i]);
+  };
+  size_t count = 0, first = 0, worst = 0;
+  double largest = -1;
   for (size_t i = 0; i < found.size(); ++i) {
     bool isSame = found[i] == wanted[i] || (std::isnan(found[i]) && std::isnan(wanted[i]));
-    if (!isSame && !(std::abs(found[i] - wanted[i]) <= limit * difference.scale))
-      return fmt::format("at [{}]: got {:.9g}, expected {:.9g}", fmt::join(indexOf(i, actual.shape()), ", "), found[i],
-                         wanted[i]);
+    double error = std::abs(found[i] - wanted[i]);
+    if (isSame || error <= limit * difference.scale)
+      continue;
+    if (count++ == 0)
+      first = i;
+    if (double weight = std::isnan(error) ? std::numeric_limits<double>::infinity() : error; weight > largest) {
+      largest = weight;
+      worst = i;
+    }
   }
-  return "differs";
+  if (count == 0)
+    return "differs";
+  std::string text = say(first);
+  if (count > 1)
+    text += fmt::format("; {} of {} elements are wrong{}", count, found.size(),
+                        worst == first ? ", this one most" : ", most " + say(worst));
+  return text;
 }
 
 /// Returns the unit in the last place of `value`, at least that of the smallest normal number.

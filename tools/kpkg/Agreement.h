@@ -18,7 +18,8 @@ double allowedError(const Tensor &result, double flops);
 
 /// Returns a problem of a host tensor: "has shape [2], the reference's [3]", "at [0, 3]: got 1.5, expected 1"; empty if
 /// it agrees.
-std::string disagreement(const Tensor &actual, const Tensor &expected, double flops);
+std::string disagreement(const Tensor &actual, const Tensor &expected, double flops,
+                         std::optional<double> tolerance = std::nullopt);
 
 /// The largest errors of results, over all elements that are finite on both sides.
 struct Errors {

@@ -25,9 +25,10 @@ Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string>
   return toHost(place, *results);
 }
 
-std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected, double flops) {
+std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected, double flops,
+                              std::optional<double> tolerance) {
   for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i)
-    if (std::string wrong = disagreement(actual[i], expected[i], flops); !wrong.empty())
+    if (std::string wrong = disagreement(actual[i], expected[i], flops, tolerance); !wrong.empty())
       return fmt::format("result {} {}", i, wrong);
   return actual.size() == expected.size() ? "" : "the reference has another number of results";
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "tools/kpkg/Place.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace kpkg::command {
 /// since calls may write to them.
 Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string> &inputs, const Place &place);
 
-/// Returns the first disagreement of two outcomes; empty if there is none. `flops` as for allowedError().
-std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected, double flops);
+/// Returns the first disagreement of two outcomes; empty if there is none. `flops` as for allowedError(), which
+/// `tolerance` replaces.
+std::string firstDisagreement(const std::vector<Tensor> &actual, const std::vector<Tensor> &expected, double flops,
+                              std::optional<double> tolerance = std::nullopt);
 
 } // namespace kpkg::command

@@ -50,6 +50,13 @@ def NAME_reference(input: Tensor) raises -> Tensor:
     var n = input.numel()
     launch NAME_plainly[T=input.dtype](input.reshape(n), out.reshape(n), grid=n)
     return out
+
+
+@register.test("NAMESPACE::NAME")
+@specialize(T=[float32, bfloat16], N=sizes(1, 3000, 4))
+def NAME_cases[T: DType, N: Int]():
+    """Arguments of NAME: rows of odd lengths."""
+    return randn([3, N], T)
 )k";
 
 struct NewOptions {

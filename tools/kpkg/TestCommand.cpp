@@ -1,7 +1,7 @@
-// `kpkg test`: builds sources for this CPU, and compares their ops with their references on drawn inputs.
+// `kpkg test`: builds sources, and compares their ops with their references on registered and drawn inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/Tests.h"
 #include "tools/kpkg/Agreement.h"
 #include "tools/kpkg/CheckedCall.h"
 #include "tools/kpkg/DrawnCase.h"
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace kpkg::command {
@@ -29,8 +30,9 @@ struct TestOptions {
 /// Limit of draws for a dtype, after which the op is assumed not to support it.
 constexpr int mostDraws = 400;
 
-/// Returns a package in memory; nothing after a message, with `code` set.
-std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &code) {
+/// Returns the package in memory and the tests of its sources; nothing after a message, with `code` set.
+std::optional<std::string> buildInMemory(const TestOptions &options, std::vector<compiler::TestRecord> &tests,
+                                         ExitCode &code) {
   compiler::SourceManager sources;
   compiler::DiagnosticEngine diags;
   ProgressLine line;
@@ -43,6 +45,10 @@ std::optional<std::string> buildInMemory(const TestOptions &options, ExitCode &c
   }
   fmt::print(stderr, "{}", compiler::renderText(diags, sources, {.colour = compiler::wantsColour(STDERR_FILENO)}));
   code = *package ? Success : InputRefused;
+  compiler::SourceManager sameSources;
+  compiler::DiagnosticEngine sameDiags;
+  if (*package)
+    tests = llvm::cantFail(compiler::readTests(options.compile, sameSources, sameDiags)); // compiled without errors
   return std::move(*package);
 }
 
@@ -53,15 +59,33 @@ struct OpReport {
   std::string refusal;
 };
 
+/// Returns the instances that the call runs: "; ran scale_tiles[T=float32] any x86-64-v4".
+std::string instancesOf(const Op &op, const std::vector<Named> &named) {
+  auto text = op.explain({}, named, KPKG_JSON);
+  if (!text)
+    return "";
+  std::string names;
+  const nlohmann::json resolution = nlohmann::json::parse(*text);
+  for (const auto &launch : resolution["launches"])
+    if (launch["chosen"].is_string())
+      names += (names.empty() ? "; ran " : ", ") + launch["chosen"].get<std::string>();
+  return names;
+}
+
 class OpTest {
 public:
-  OpTest(const TestOptions &options, const Op &op, const Op &reference)
-      : options(options), op(op), reference(reference) {
+  OpTest(const TestOptions &options, const std::vector<Place> &places, const Op &op, const Op &reference)
+      : options(options), places(places), op(op), reference(reference) {
     for (const std::string &input : options.inputs)
       fixed.push_back(input.substr(0, input.find('=')));
   }
 
-  OpReport run() {
+  OpReport run(const std::vector<compiler::TestRecord> &tests) {
+    for (const compiler::TestRecord &test : tests)
+      if (test.op == op.name() && options.inputs.empty())
+        runRegistered(test);
+    if (report.failures)
+      return report;
     bool hasTensors = std::any_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
       return argument.kind == KPKG_TENSOR && std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
     });
@@ -75,11 +99,55 @@ public:
 
 private:
   const TestOptions &options;
+  const std::vector<Place> &places; ///< the host, and a GPU if there is one
   const Op &op;
   const Op &reference;
-  const Place place; ///< the host
   std::vector<std::string> fixed;
   OpReport report;
+
+  /// Compares a call with the reference's, which runs on the host, on all places with code for it. Returns what is
+  /// wrong, or an empty text.
+  std::string compared(const std::vector<Tensor> &actual, const std::vector<std::string> &inputs,
+                       const std::vector<Named> &named, std::optional<double> tolerance) {
+    auto expected = outcome(reference, inputs, places.front());
+    if (!expected)
+      return "the reference refuses it: " + printableLines(expected.error().message);
+    double flops = estimatedFlops(op, named);
+    std::string wrong = firstDisagreement(actual, *expected, flops, tolerance);
+    if (!wrong.empty())
+      return wrong + instancesOf(op, named);
+    for (size_t i = 1; i < places.size() && wrong.empty(); ++i) {
+      if (!whyNotOn(places[i].device, op, named).empty())
+        continue;
+      auto onDevice = outcome(op, inputs, places[i]);
+      wrong = onDevice ? firstDisagreement(*onDevice, *expected, flops, tolerance)
+                       : printableLines(onDevice.error().message);
+      if (!wrong.empty())
+        wrong = fmt::format("on {}: {}", places[i].name, wrong);
+    }
+    return wrong;
+  }
+
+  /// Runs the cases of `@register.test`.
+  void runRegistered(const compiler::TestRecord &test) {
+    for (const compiler::TestCase &one : test.cases) {
+      std::vector<std::string> inputs = one.inputs;
+      uint64_t seed = options.seed * 64;
+      for (std::string &input : inputs)
+        if (input.ends_with(")")) // a tensor
+          input.insert(input.size() - 1, fmt::format(",seed={}", seed++));
+      auto named = parseInputs(inputs, 0);
+      auto actual = named ? outcome(op, inputs, places.front()) : Result<std::vector<Tensor>>(named.error());
+      std::string wrong = actual ? compared(*actual, inputs, *named, test.tolerance)
+                                 : "the op refuses it: " + printableLines(actual.error().message);
+      if (!wrong.empty())
+        return fail(one.title, inputs, wrong);
+      ++report.tested;
+    }
+    std::string title = test.cases.front().title;
+    fmt::print("ok    {} {}: {} case{}\n", op.name(), title.substr(0, title.find('[')), test.cases.size(),
+               test.cases.size() == 1 ? "" : "s");
+  }
 
   void testDType(DType dtype) {
     std::mt19937_64 random(options.seed * 64 + uint64_t(dtype));
@@ -97,17 +165,15 @@ private:
         refuse(inferred.error());
         continue;
       }
-      auto actual = outcome(op, inputs, place);
+      auto actual = outcome(op, inputs, places.front());
       if (!actual) { // no instance for it, which shape inference does not detect
         refuse(actual.error());
         continue;
       }
       ++cases;
-      auto expected = outcome(reference, inputs, place);
-      std::string wrong = expected ? firstDisagreement(*actual, *expected, estimatedFlops(op, *named))
-                                   : "the reference refuses it: " + printableLines(expected.error().message);
+      std::string wrong = compared(*actual, inputs, *named, std::nullopt);
       if (!wrong.empty())
-        return fail(dtype, inputs, wrong);
+        return fail(nameOf(dtype), inputs, wrong);
       for (const Named &argument : *named)
         if (argument.second.asTensor().dtype() != DType::None) {
           std::string shape = fmt::format("[{}]", fmt::join(argument.second.asTensor().shape(), ", "));
@@ -125,17 +191,23 @@ private:
   static std::string nameOf(DType dtype) { return dtype == DType::None ? "as given" : kpkg_dtype_name(int32_t(dtype)); }
   void refuse(const Error &error) { report.refusal = printableLines(error.message); }
 
-  void fail(DType dtype, const std::vector<std::string> &inputs, const std::string &wrong) {
+  void fail(const std::string &title, const std::vector<std::string> &inputs, const std::string &wrong) {
     ++report.failures;
     ++report.tested;
-    fmt::print("FAIL  {} {}, seed {}: {}\n", op.name(), nameOf(dtype), options.seed, wrong);
+    fmt::print("FAIL  {} {}, seed {}: {}\n", op.name(), title, options.seed, wrong);
     for (const std::string &input : inputs)
       fmt::print("      --input \"{}\"\n", input);
   }
 };
 
-ExitCode runTests(const TestOptions &options, const Library &library) {
+ExitCode runTests(const TestOptions &options, const std::vector<compiler::TestRecord> &tests, const Library &library) {
   std::vector<Op> ops = library.ops();
+  auto host = hostPlace();
+  if (!host)
+    return report(host.error());
+  std::vector<Place> places = {std::move(*host)};
+  if (auto gpu = cudaPlace(0))
+    places.push_back(std::move(*gpu));
   bool isKnown = options.op.empty();
   int tested = 0, failures = 0;
   for (const Op &op : ops) {
@@ -153,7 +225,7 @@ ExitCode runTests(const TestOptions &options, const Library &library) {
     auto reference = library.op(op.info().reference);
     if (!reference)
       return report(reference.error());
-    OpReport result = OpTest(options, op, *reference).run();
+    OpReport result = OpTest(options, places, op, *reference).run(tests);
     if (result.tested == 0) {
       fmt::print("FAIL  {}: it took none of the drawn inputs; give some with --input; the last refusal: {}\n",
                  op.name(), result.refusal);
@@ -179,13 +251,14 @@ ExitCode test(const TestOptions &options) {
     if (auto parsed = parseInput(input, 0); !parsed)
       return report(parsed.error());
   ExitCode code = Success;
-  auto package = buildInMemory(options, code);
+  std::vector<compiler::TestRecord> tests;
+  auto package = buildInMemory(options, tests, code);
   if (!package)
     return code;
   auto library = Library::openMemory(*package, "tested.kpkg");
   if (!library)
     return report(library.error());
-  return runTests(options, *library);
+  return runTests(options, tests, *library);
 }
 
 } // namespace
@@ -194,8 +267,8 @@ void addTest(CLI::App &app, int &exitCode) {
   auto *command = app.add_subcommand("test", "Build sources for this CPU and compare ops with their references");
   command->footer("Example: kpkg test gemm.k\n"
                   "         kpkg test gemm.k --op gemm --input \"a=randn(33,7,f32)\" --input \"b=randn(7,64,f32)\"\n"
-                  "Inputs are drawn for each dtype until the op takes as many as --cases says. --input gives arguments "
-                  "as kpkg run takes them; the others are drawn.");
+                  "Cases of @register.test run first. Inputs are drawn for each dtype until the op takes as many as "
+                  "--cases says. --input gives arguments as kpkg run takes them; the others are drawn.");
   auto options = std::make_shared<TestOptions>();
   command->add_option("inputs", options->compile.inputs, "Source files, or folders whose .k files are all taken")
       ->required();
