@@ -182,6 +182,7 @@ def main() -> int:
     if not options.without_specs:
         release.parts()
         release.cases("control")
+        release.cases("sorting")
         release.cases("atomics")
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
     with ThreadPoolExecutor(BUILDS) as builds:
