@@ -1,3 +1,8 @@
-# Writes OUT, a C++ file that holds the text of PAGE.
-file(READ ${PAGE} text)
-file(WRITE ${OUT} "// Made from std.k.\n#include \"compiler/check/Prelude.h\"\nconst std::string_view kpkg::compiler::preludeText = R\"prelude(${text})prelude\";\n")
+# Writes OUT, a C++ file that holds the joined texts of PAGES, a list separated by commas.
+string(REPLACE "," ";" pages "${PAGES}")
+set(text "")
+foreach(page IN LISTS pages)
+  file(READ ${page} part)
+  string(APPEND text "${part}\n\n")
+endforeach()
+file(WRITE ${OUT} "// Made from kernels_src/std.\n#include \"compiler/check/Prelude.h\"\nconst std::string_view kpkg::compiler::preludeText = R\"prelude(${text})prelude\";\n")

@@ -12,7 +12,8 @@ from table_pages import ROOT, rows, table
 
 CHECKER = ROOT / "compiler" / "check"
 SIGNATURES = "compiler/check/signatures.txt"
-PRELUDE = "kernels_src/std/std.k"
+#: The files of the prelude, in the order in which they are joined.
+PRELUDE = ("kernels_src/std/std.k", "kernels_src/std/sorting.k")
 BASES = {
     "": "",
     "Op": "",
@@ -161,7 +162,7 @@ def place(row: Row, bodies: dict[str, str], known: dict[tuple[str, str], str]) -
 
 def prelude_rows() -> list[tuple[str, str]]:
     """Returns the functions of the prelude, with the first line of their documentation."""
-    text = (ROOT / PRELUDE).read_text()
+    text = "".join((ROOT / path).read_text() for path in PRELUDE)
     functions = re.findall(r'(?<!\)\n)^def (.*):\n    """(.*?)(?:"""|\n)', text, re.M)
     return [(f"`{signature}`", meaning) for signature, meaning in functions]
 
