@@ -180,7 +180,7 @@ def Tile_AtomicOp : Tile_Op<"atomic", [AttrSizedOperandSegments]> {
 
     ```mlir
     tile.atomic add %a, %y[%i, %j] mask %mask : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex>
-    %old = tile.atomic compare_exchange %a, %y[%i] expected %e : tensor<8xi32>, !tile.view<1xi32, mut>, tensor<8xindex> -> tensor<8xi32>
+    %old = tile.atomic compare_exchange %a, %y[%i, %j] expected %e : tensor<4x8xf32>, !tile.view<2xf32, mut>, tensor<4x8xindex> -> tensor<4x8xf32>
     ```
   }];
   let arguments = (ins Tile_AtomicKind:$kind, Tile_Tile:$value, Arg<Tile_ViewType, "", [MemRead, MemWrite]>:$view,

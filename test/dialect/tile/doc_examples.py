@@ -16,6 +16,7 @@ tile.kernel @example{number}(%x: !tile.view<2xf32>, %y: !tile.view<2xf32, mut>, 
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1 : i32
   %a = tile.splat %alpha : f32 -> tensor<4x8xf32>
+  %e = tile.splat %alpha : f32 -> tensor<4x8xf32>
   %w = tile.splat %alpha : f32 -> tensor<8x16xf32>
   %acc = tile.splat %alpha : f32 -> tensor<4x16xf32>
   %row = tile.splat %alpha : f32 -> tensor<1x8xf32>
