@@ -31,7 +31,7 @@ Value shifted(Operation *op, Value use, int64_t by) {
 
 /// A way to break one op.
 struct Rule {
-  StringRef name; ///< {0} stands for the op's name.
+  const char *name; ///< {0} stands for the op's name.
   bool (*applies)(Operation *op);
   void (*change)(Operation *op);
 };
@@ -215,7 +215,7 @@ std::vector<Mutation> mutations(ModuleOp module) {
     size_t at = index++;
     for (const Rule &rule : rules)
       if (rule.applies(op))
-        all.push_back({llvm::formatv(rule.name.data(), op->getName().stripDialect()).str(),
+        all.push_back({llvm::formatv(rule.name, op->getName().stripDialect()).str(),
                        [at, &rule](ModuleOp copy) { rule.change(opAt(copy, at)); }});
   });
   return all;
