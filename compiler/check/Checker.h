@@ -1,15 +1,11 @@
 // Declares the state of checking a program: modules, types, the comptime evaluator, checked functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "compiler/check/Context.h"
 #include "compiler/check/Module.h"
-#include "compiler/check/Program.h"
 #include "compiler/check/Tests.h"
-#include "compiler/check/Type.h"
-#include "compiler/comptime/Evaluate.h"
 
 namespace kpkg::compiler {
-
-class Observer;
 
 /// The requirement of a parameter's annotation.
 struct TypeSpec {
@@ -49,9 +45,10 @@ struct OpInfo {
 enum class OpUse : uint8_t { Public, Reference, Backward };
 
 /// Checks one program; lives inside Program.
-class Checker {
+class Checker : public CheckContext {
 public:
-  Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags);
+  Checker(Program &program, const ProgramOptions &options, SourceManager &sources, DiagnosticEngine &diags)
+      : CheckContext(options, diags), program(program), sources(sources) {}
 
   /// Loads a program like Program::load(). An observer, which may be null, follows the check and outlives the program.
   static std::unique_ptr<Program> load(const std::vector<std::string> &paths, const ProgramOptions &options,
@@ -73,8 +70,6 @@ public:
   /// Resolves an annotation in the scope of `environment`. Returns Wrong after an error.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
 
-  /// Returns the text of `-D name=text`; null without one.
-  const std::string *defined(const std::string &name) const;
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   /// Records that an op launches that kernel.
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
@@ -99,15 +94,9 @@ public:
   const OpInfo &opInfo(size_t index) const { return opInfos[index]; }
 
   Program &program;
-  const ProgramOptions options;
   SourceManager &sources;
-  DiagnosticEngine &diags;
-  TypeTable types;
-  Evaluator evaluator;
-  const ModuleScope *prelude = nullptr;
   /// The tests of ops, complete after declare().
   std::vector<TestRecord> tests;
-  Observer *observer = nullptr;
 
 private:
   friend class Program;

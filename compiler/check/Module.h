@@ -1,7 +1,7 @@
 // Declares the names of one source file: its constants, functions and imports.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/comptime/Environment.h"
+#include "compiler/check/Context.h"
 
 #include <deque>
 #include <map>
@@ -16,8 +16,8 @@ class Checker;
 /// A loaded module. Constants are evaluated on first use.
 class ModuleScope : public Environment {
 public:
-  ModuleScope(Checker &checker, std::string path, std::unique_ptr<ast::Module> tree)
-      : checker(checker), path(std::move(path)), tree(std::move(tree)) {}
+  ModuleScope(CheckContext &context, std::string path, std::unique_ptr<ast::Module> tree)
+      : context(context), path(std::move(path)), tree(std::move(tree)) {}
 
   Meaning lookup(const std::string &name, SourceRange range) const override;
   Meaning lookupMember(const std::string &module, const std::string &name, SourceRange range) const override;
@@ -30,7 +30,7 @@ public:
   /// Returns where the module declares a name; invalid if it does not.
   SourceRange declaration(const std::string &name) const;
 
-  Checker &checker;
+  CheckContext &context;
   const std::string path;
   const std::unique_ptr<ast::Module> tree;
   bool isRoot = false;
@@ -48,6 +48,7 @@ private:
     enum State { Waiting, Running, Done, Failed } state = Waiting;
     Value value;
   };
+
   mutable std::map<std::string, Entry> entries;
 };
 

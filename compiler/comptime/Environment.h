@@ -1,7 +1,7 @@
-// Declares the meanings of names in comptime code, and the functions that it may call.
+// Declares the meanings of names in comptime code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/ast/Stmt.h"
+#include "compiler/comptime/FunctionEntity.h"
 #include "compiler/comptime/Value.h"
 
 #include <string_view>
@@ -34,18 +34,5 @@ public:
 
 /// The predefined name of the target, which `target.has("gpu")` queries.
 inline constexpr std::string_view targetName = "target";
-
-/// The role of a function, by its decorators.
-enum class FunctionRole : uint8_t { Inline, Kernel, Op };
-
-/// A function of a module. Entities live as long as the program.
-struct FunctionEntity {
-  const ast::FunctionStmt *syntax = nullptr;
-  const Environment *module = nullptr;
-  FunctionRole role = FunctionRole::Inline;
-  /// Index of the kernel or op in the program.
-  size_t index = 0;
-  const std::string &name() const { return syntax->name.text; }
-};
 
 } // namespace kpkg::compiler

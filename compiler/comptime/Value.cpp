@@ -1,7 +1,7 @@
 // Compares and prints comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Value.h"
-#include "compiler/comptime/Environment.h"
+#include "compiler/comptime/FunctionEntity.h"
 
 #include <charconv>
 #include <cmath>

@@ -22,9 +22,6 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
-char KernelRefused::ID = 0;
-char WrongUse::ID = 0;
-
 namespace {
 
 /// Returns the part of the command line that determines the package's bytes.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/nvptx/Ptxas.h"
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/pack/Package.h"
 #include "dialect/tile/ir/TileDialect.h"
 

@@ -1,7 +1,7 @@
 // Compiles kernel instances to machine code, in parallel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/driver/Targets.h"
 #include "compiler/pack/Package.h"
 

@@ -10,14 +10,6 @@ using namespace llvm;
 
 namespace kpkg::compiler {
 
-std::string title(const Program &program, InstanceRef ref) {
-  const KernelRecord &kernel = program.kernels()[ref.kernel];
-  std::string text;
-  for (auto [parameter, value] : zip(kernel.parameters, kernel.instances[ref.instance].parameters))
-    text += (text.empty() ? "" : ", ") + parameter.name + "=" + value.str();
-  return text.empty() ? kernel.name : kernel.name + "[" + text + "]";
-}
-
 bool hasAlternatives(const KernelRecord &kernel) {
   return any_of(kernel.parameters, [](const KernelParameter &parameter) { return parameter.isTuned; });
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/host/HostCode.h"
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/driver/VariantNotes.h"
 #include "compiler/irgen/Generate.h"
 #include "compiler/pack/Package.h"
@@ -28,9 +28,6 @@ struct JobResult {
   std::string whyNoEstimate; ///< of an alternative that the cost model cannot estimate
   std::vector<Failure> failures;
 };
-
-/// Returns a title such as "gemm_tiles[T=float32, BM=64]".
-std::string title(const Program &program, InstanceRef ref);
 
 bool hasAlternatives(const KernelRecord &kernel);
 

@@ -1,7 +1,7 @@
 // Declares which instances and variants a build compiles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/irgen/Generate.h"
 #include "mlir/IR/BuiltinOps.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Targets.h"
 #include "compiler/diag/NearestName.h"
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 #include "dialect/kgpu/ir/TargetModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Tests.h"
-#include "compiler/driver/Compile.h"
+#include "compiler/driver/CompileOptions.h"
 
 namespace kpkg::compiler {
 

@@ -1,7 +1,6 @@
 // Writes notes on variants that are slow or omitted.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/VariantNotes.h"
-#include "compiler/driver/DropAlternatives.h"
 #include "compiler/source/Source.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -55,6 +54,14 @@ std::string withoutNumbers(StringRef text) {
     if (!isDigit(c))
       rest += c;
   return rest;
+}
+
+std::string title(const Program &program, InstanceRef ref) {
+  const KernelRecord &kernel = program.kernels()[ref.kernel];
+  std::string text;
+  for (auto [parameter, value] : zip(kernel.parameters, kernel.instances[ref.instance].parameters))
+    text += (text.empty() ? "" : ", ") + parameter.name + "=" + value.str();
+  return text.empty() ? kernel.name : kernel.name + "[" + text + "]";
 }
 
 std::vector<std::string> notesOnVariants(const Program &program, const SourceManager &sources,

@@ -20,6 +20,9 @@ struct VariantNote {
   std::string why;
 };
 
+/// Returns a title such as "gemm_tiles[T=float32, BM=64]".
+std::string title(const Program &program, InstanceRef ref);
+
 /// Returns a line for each kernel with its place. The line has the numbers of omitted and slow variants, and an example
 /// for each of some reasons. `notes` has the notes of each of `refs`.
 std::vector<std::string> notesOnVariants(const Program &program, const SourceManager &sources,

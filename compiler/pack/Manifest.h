@@ -1,7 +1,7 @@
 // Writes the manifest of a package from the results of a build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/pack/Package.h"
+#include "compiler/pack/PackageContents.h"
 #include <nlohmann/json.hpp>
 
 namespace kpkg::compiler {

@@ -1,7 +1,7 @@
 // Writes the remarks of passes to the sections of a package that `kpkg info --why` reads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/pack/Package.h"
+#include "compiler/pack/PackageContents.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace kpkg::compiler {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "KLexer.h"
-#include "compiler/syntax/FormatLine.h"
+#include "compiler/syntax/FormatToken.h"
 
 namespace kpkg::compiler {
 

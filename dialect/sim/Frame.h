@@ -1,7 +1,8 @@
 // Declares the interface between the interpreter and op handlers, which are found by op name: values, regions, limits.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "dialect/sim/Interpreter.h"
+#include "dialect/sim/Values.h"
+#include "dialect/tile/ir/TileDialect.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,8 +1,8 @@
 // Declares plan bytecode as plain data, for the decoder, the verifier, evaluators and printers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "runtime/plan/ArgumentInfo.h"
 #include "runtime/plan/Limits.h"
-#include "runtime/plan/Program.h"
 #include <string>
 #include <vector>
 
@@ -67,9 +67,9 @@ struct Function {
 struct DecodedModule {
   std::vector<std::string> strings;
   std::vector<Function> functions;
-  std::vector<Program::ArgumentInfo> arguments; ///< of function 0; filled by the verifier
-  bool hasMutArguments = false;                 ///< filled by the verifier
-  bool usesProcessors = false;                  ///< likewise
+  std::vector<ArgumentInfo> arguments; ///< of function 0; filled by the verifier
+  bool hasMutArguments = false;        ///< filled by the verifier
+  bool usesProcessors = false;         ///< likewise
 };
 
 /// A launch's immediates: kernel string, number of parameters, (name string, at_least) for each, number of arguments,

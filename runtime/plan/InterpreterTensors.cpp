@@ -1,6 +1,7 @@
 // Interprets tensors and launches of plan bytecode, and implements evaluate().
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Interpreter.h"
+#include "runtime/plan/Program.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
@@ -220,7 +221,7 @@ bool Interpreter::bindArguments() {
     return fail(Error::Kind::Argument, fmt::format("{} arguments, expected {}", call.size(), module.arguments.size()));
   for (size_t k = 0; k < call.size(); ++k) {
     const Argument &given = call[k];
-    const Program::ArgumentInfo &wanted = module.arguments[k];
+    const ArgumentInfo &wanted = module.arguments[k];
     auto index = static_cast<int32_t>(k);
     Value value;
     if (wanted.kind == Argument::Kind::Tensor && given.kind == Argument::Kind::None) {

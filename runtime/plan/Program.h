@@ -1,7 +1,7 @@
 // Declares decoded and verified plan bytecode.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "runtime/plan/Evaluate.h"
+#include "runtime/plan/ArgumentInfo.h"
 #include <memory>
 
 namespace kpkg::plan {
@@ -11,14 +11,7 @@ struct DecodedModule;
 /// One op's plan with its callees. Immutable; threads may share it.
 class Program {
 public:
-  /// The argument at a position of the schema.
-  struct ArgumentInfo {
-    std::string_view name;
-    Argument::Kind kind; ///< never None; a Tensor argument also takes None
-    bool isMut = false;
-    /// A scalar that only flows into launch arguments, and is not part of the key.
-    bool passThrough = false;
-  };
+  using ArgumentInfo = plan::ArgumentInfo;
 
   /// Decodes and verifies bytecode. On failure `error` says why. The bytes are not needed afterwards.
   static std::optional<Program> load(std::span<const uint8_t> bytes, Error &error);

@@ -1,6 +1,7 @@
 // `kpkg test`: builds sources, and compares their ops with their references on registered and drawn inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/diag/Render.h"
+#include "compiler/driver/Compile.h"
 #include "compiler/driver/Tests.h"
 #include "tools/kpkg/Agreement.h"
 #include "tools/kpkg/CheckedCall.h"

@@ -13,7 +13,7 @@
 // coordinates and distances show as wrong results.
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
-#include "dialect/sim/Interpreter.h"
+#include "dialect/sim/Values.h"
 
 namespace kpkg::sim {
 struct AsyncOptions {

@@ -4,6 +4,7 @@
 #include "SimulatedTest.h"
 #include "dialect/pipeline/GpuPipeline.h"
 #include "dialect/pipeline/Registration.h"
+#include "dialect/sim/Interpreter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

@@ -1,6 +1,7 @@
 // Compares copies with views: runs steps on real memory, and in a model in which every view is a true view.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
+#include "runtime/plan/Program.h"
 #include "runtime/plan/Views.h"
 #include <algorithm>
 #include <gtest/gtest.h>

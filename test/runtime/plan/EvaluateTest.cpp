@@ -1,6 +1,7 @@
 // Tests keys, aliases of arguments, and refused bytecode with hand-written programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/plan/Decoded.h"
+#include "runtime/plan/Program.h"
 #include <chrono>
 #include <cmath>
 #include <gmock/gmock.h>

@@ -1,0 +1,54 @@
+// Elaborates the body of one kernel instance or one op.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Elaborator.h"
+#include "compiler/check/ReadBack.h"
+
+namespace kpkg::compiler {
+
+bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments) {
+  uint32_t errorsBefore = diags.errorCount();
+  opName = function.name;
+  if (opName.size() > 10 && opName.ends_with("_reference"))
+    opName.resize(opName.size() - 10);
+  block = &function.body;
+  BodyScope names(*entity.module);
+  for (size_t i = 0; i < comptimeArguments.size(); ++i) {
+    Binding binding;
+    binding.operand = constant(comptimeArguments[i], entity.syntax->comptimeParameters[i].range);
+    names.declare(entity.syntax->comptimeParameters[i].name.text, std::move(binding));
+  }
+  std::vector<Operand> arguments;
+  for (size_t i = 0; i < entity.syntax->parameters.size(); ++i) {
+    const ast::Parameter &parameter = entity.syntax->parameters[i];
+    const Type *type = kind == BodyKind::Op ? checker.opInfo(entity.index).argumentTypes[i]
+                                            : checker.resolveType(*parameter.type, names, parameter.isMut).exact;
+    function.parameters.push_back({parameter.name.text, type, parameter.isMut, parameter.range});
+    arguments.push_back(runTime(emit(Kind::Parameter, type, parameter.name.range, {}, {static_cast<int64_t>(i)})));
+  }
+  Operand value = inlineCall(entity, comptimeArguments, std::move(arguments), entity.syntax->signatureRange);
+  if (diags.errorCount() != errorsBefore)
+    return false;
+  if (kind == BodyKind::Op)
+    function.results = checker.opInfo(entity.index).resultTypes;
+  if (value.isError()) // every path raises, so that no value is returned
+    return kind == BodyKind::Op;
+  std::vector<Node *> results;
+  if (kind == BodyKind::Op) {
+    std::vector<Operand> items = {value};
+    if (value.isTuple())
+      items = value.items;
+    else if (value.constant && value.type->kind == TypeKind::Tuple) { // only None is a constant result
+      items.clear();
+      for (const Value &item : value.constant->asSequence().items)
+        items.push_back(constant(item, value.range));
+    }
+    for (size_t i = 0; i < function.results.size(); ++i)
+      results.push_back(convert(items[i], function.results[i], "the result"));
+  }
+  emit(Kind::Return, types.none, entity.syntax->range, std::move(results));
+  if (kind == BodyKind::Kernel)
+    checkReadBack(function, diags);
+  return diags.errorCount() == errorsBefore;
+}
+
+} // namespace kpkg::compiler
