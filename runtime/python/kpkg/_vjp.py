@@ -71,8 +71,9 @@ def _differentiate_functionally(
     function: Callable[..., Any], arguments: Sequence[Any], wanted: Sequence[int], grads: Sequence[Tensor | None]
 ) -> list[Tensor]:
     """Computes the same within transforms of torch.func, which have no leaves."""
-    if not wanted:
-        return []
+    grads = [g if g is not None and g.is_floating_point() else None for g in grads]  # integers have no gradient
+    if not wanted or all(g is None for g in grads):
+        return [torch.zeros_like(arguments[i]) for i in wanted]
 
     def of_wanted(*values: Tensor) -> tuple[Tensor, ...]:
         given = list(arguments)
