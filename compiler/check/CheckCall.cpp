@@ -38,7 +38,7 @@ static const std::unordered_map<std::string, std::string> &laterFunctions() {
       {"topk", "write `top_k(tile, k)`"},
       {"barrier", "kernels work on whole tiles, which need no barrier"},
       {"syncthreads", "kernels work on whole tiles, which need no barrier"},
-      {"stack_allocation", "tiles are values; the compiler decides what of them lies in shared memory"},
+      {"stack_allocation", "write `scratch[T](extents...)`, memory of the block"},
       {"output_rows", "write `for m, ... in output_tiles[...](o)`"},
   };
   return table;
@@ -106,6 +106,7 @@ Operand Elaborator::checkMethod(CallSite &site) {
 #define METHOD(base, name, handler) tables[#base][#name] = &Elaborator::handler;
 #define SAMEMETHOD(base, name, handler) tables[#base][#name] = &Elaborator::handler;
 #include "compiler/check/Builtins.def"
+    tables["Scratch"].insert(tables["View"].begin(), tables["View"].end());
     return tables;
   }();
   if (site.base.type->kind == TypeKind::None) {

@@ -311,7 +311,7 @@ std::optional<std::vector<hir::Node *>> Elaborator::tileCounts(const ast::ForStm
   Operand first = output ? check(*output) : error(call.range);
   if (isWrong || first.isError())
     return std::nullopt;
-  bool isView = first.type->kind == TypeKind::View;
+  bool isView = first.type->kind == TypeKind::View && !first.type->isScratch();
   if (!isView && !first.type->isScalar()) {
     diags.report(diag::TypeMismatch, output->range, "`output`", describe(first), "Tensor[T, rank] or Int");
     return std::nullopt;

@@ -26,6 +26,8 @@ Operand Elaborator::viewQuery(Kind nodeKind, const Operand &view, const ast::Ind
     diags.report(diag::BadAxis, expr.range, *dim, view.type->str());
     return error(expr.range);
   }
+  if (view.type->isScratch() && nodeKind == Kind::ViewShape)
+    return constant(Value(view.type->shape[at]), expr.range);
   return result(nodeKind, types.integer(), expr.range, {view.node}, {at});
 }
 
@@ -41,7 +43,7 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
   for (size_t i = 0; i < expr.arguments.size(); ++i) {
     const ast::Expr &argument = *expr.arguments[i].value;
     int64_t dim = static_cast<int64_t>(i);
-    auto extent = [&] { return result(Kind::ViewShape, types.integer(), argument.range, {view.node}, {dim}); };
+    auto extent = [&] { return runTime(extentOf(view, dim, argument.range)); };
     // Checks a coordinate. Negative constants count from the end, as in NumPy.
     auto coordinate = [&](const ast::Expr &text, std::string_view what) {
       Operand index = check(text);
@@ -61,7 +63,8 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
       Node *end = slice->stop ? coordinate(*slice->stop, what) : extent().node;
       if (!begin || !end)
         return error(expr.range);
-      part = result(Kind::SliceView, view.type, argument.range, {part.node, begin, end}, {dim});
+      part = result(Kind::SliceView, types.view(view.type->element, view.type->rank, view.type->isMut), argument.range,
+                    {part.node, begin, end}, {dim});
       continue;
     }
     Node *node = coordinate(argument, "an index");

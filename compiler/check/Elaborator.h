@@ -175,8 +175,8 @@ private:
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
 
-  // CheckElementwise.cpp, CheckTile.cpp, CheckParts.cpp, CheckReduce.cpp, CheckMemory.cpp, CheckTensor.cpp,
-  // CheckList.cpp: built-in functions and methods
+  // CheckElementwise.cpp, CheckTile.cpp, CheckParts.cpp, CheckReduce.cpp, CheckMemory.cpp,
+  // CheckScratch.cpp, CheckTensor.cpp, CheckList.cpp: built-in functions and methods
 #define BUILTIN(name, handler) Operand handler(CallSite &site);
 #define HOST(name, handler) Operand handler(CallSite &site);
 #define METHOD(base, name, handler) Operand handler(CallSite &site);
@@ -212,6 +212,9 @@ private:
   Operand indexView(const Operand &view, const ast::IndexExpr &expr);
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);
+  /// Returns the node of an extent, which of scratch memory is a constant.
+  Node *extentOf(const Operand &view, int64_t dim, SourceRange range);
+  Operand wholeOf(const Operand &scratch, SourceRange range);
   Operand blockOf(CallSite &site, bool isTile);
   Operand writeWindow(Kind nodeKind, CallSite &site);
   Operand writeIndexed(Kind nodeKind, CallSite &site);

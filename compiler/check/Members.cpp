@@ -10,7 +10,7 @@ std::string_view memberBaseOf(const Type &type) {
   case TypeKind::Tile:
     return "Tile";
   case TypeKind::View:
-    return "View";
+    return type.isScratch() ? "Scratch" : "View";
   case TypeKind::Window:
     return "Window";
   case TypeKind::Tensor:

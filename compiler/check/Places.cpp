@@ -43,6 +43,9 @@ Effect effectOf(Kind kind) {
 
 namespace {
 
+/// Stands for scratch memory among the arguments. Its reads follow its writes, so that they are not compared.
+constexpr unsigned kScratch = ~0u;
+
 /// A part of an argument.
 struct View {
   unsigned argument = 0;
@@ -83,7 +86,7 @@ public:
         written.insert(rootOf(node.operands[0]));
     }
     for (unsigned argument : written)
-      if (read.count(argument))
+      if (argument != kScratch && read.count(argument))
         compared.insert(argument);
   }
 
@@ -117,9 +120,9 @@ private:
   }
 
   static unsigned rootOf(const hir::Node *view) {
-    while (view->kind != Kind::Parameter)
+    while (view->kind != Kind::Parameter && view->kind != Kind::Scratch)
       view = view->operands[0];
-    return unsigned(view->ints[0]);
+    return view->kind == Kind::Scratch ? kScratch : unsigned(view->ints[0]);
   }
 
   Linear unknown(Unknown of) {
@@ -260,8 +263,8 @@ private:
 
   View viewOf(const hir::Node &node) {
     View view;
-    if (node.kind == Kind::Parameter) {
-      view.argument = unsigned(node.ints[0]);
+    if (node.kind == Kind::Parameter || node.kind == Kind::Scratch) {
+      view.argument = rootOf(&node);
       view.key = "argument " + std::to_string(view.argument);
       for (int dim = 0; dim < node.type->rank; ++dim)
         view.dims.push_back(unsigned(dim));
@@ -341,6 +344,7 @@ private:
     case Kind::ForTiles:
       loop(node);
       return;
+    case Kind::Scratch:
     case Kind::DropDims:
     case Kind::SliceView:
       views[&node] = viewOf(node);

@@ -11,6 +11,11 @@ int64_t Type::size() const {
   return product;
 }
 
+/// Returns an element type as in brackets.
+static std::string elementText(DType element) {
+  return element == DType::Int ? "Int" : std::string(valueNameOf(element));
+}
+
 static std::string withShape(std::string text, const std::vector<int64_t> &shape) {
   for (int64_t extent : shape)
     text += ", " + std::to_string(extent);
@@ -26,8 +31,14 @@ std::string Type::str() const {
   case TypeKind::Scalar:
     return std::string(typeNameOf(element));
   case TypeKind::Tile:
-    return withShape("Tile[" + std::string(element == compiler::DType::Int ? "Int" : valueNameOf(element)), shape);
+    return withShape("Tile[" + elementText(element), shape);
   case TypeKind::View:
+    if (isScratch()) {
+      std::string text = "scratch[" + elementText(element) + "](";
+      for (size_t i = 0; i < shape.size(); ++i)
+        text += (i ? ", " : "") + std::to_string(shape[i]);
+      return text + ")";
+    }
     return "Tensor[" + std::string(valueNameOf(element)) + ", " + std::to_string(rank) + "]";
   case TypeKind::Window:
     return withShape("block of Tensor[" + std::string(valueNameOf(element)), shape);
@@ -102,6 +113,16 @@ const Type *TypeTable::view(DType element, int rank, bool isMut) {
   type.element = element;
   type.rank = rank;
   type.isMut = isMut;
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::scratch(DType element, std::vector<int64_t> shape) {
+  Type type;
+  type.kind = TypeKind::View;
+  type.element = element;
+  type.rank = static_cast<int>(shape.size());
+  type.shape = std::move(shape);
+  type.isMut = true;
   return unique(std::move(type));
 }
 

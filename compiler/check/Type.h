@@ -15,7 +15,7 @@ enum class TypeKind : uint8_t {
   None,     ///< the type of `None` and of functions without a result
   Scalar,   ///< one number of kind `element`
   Tile,     ///< a value of shape `shape` and element type `element`
-  View,     ///< `Tensor[T, rank]` in a kernel: memory
+  View,     ///< `Tensor[T, rank]` in a kernel: memory; with a shape, scratch memory of the block
   Window,   ///< `t.tile[..](..)`: a block of a view, of shape `shape`
   Tensor,   ///< a tensor on the host; `rank` is -1 unless known
   Optional, ///< items[0] or None
@@ -31,7 +31,7 @@ enum class TypeKind : uint8_t {
 struct Type {
   TypeKind kind = TypeKind::Error;
   compiler::DType element = compiler::DType::Int; ///< Scalar, Tile, View, Window
-  std::vector<int64_t> shape;                     ///< Tile, Window
+  std::vector<int64_t> shape;                     ///< Tile, Window, View of scratch memory
   int rank = -1;                                  ///< View; Tensor when known
   bool isMut = false;                             ///< View, Window
   std::vector<const Type *> items;                ///< Optional, Tuple
@@ -42,10 +42,11 @@ struct Type {
   bool isScalar(compiler::DType dtype) const { return isScalar() && element == dtype; }
   bool isTile() const { return kind == TypeKind::Tile; }
   bool isNumeric() const { return isScalar() || isTile(); }
+  bool isScratch() const { return kind == TypeKind::View && !shape.empty(); }
   bool isTensor() const { return kind == TypeKind::Tensor; }
   bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
   bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
-  /// Returns the number of elements of a tile or window.
+  /// Returns the number of elements of a tile, a window or scratch memory.
   int64_t size() const;
   /// Returns the type as in source: `Tile[float32, 1, 1024]`.
   std::string str() const;
@@ -63,6 +64,7 @@ public:
   const Type *integer() { return scalar(DType::Int); }
   const Type *tile(DType element, std::vector<int64_t> shape);
   const Type *view(DType element, int rank, bool isMut);
+  const Type *scratch(DType element, std::vector<int64_t> shape);
   const Type *window(DType element, std::vector<int64_t> shape, bool isMut);
   const Type *hostTensor(int rank);
   const Type *optional(const Type *of);

@@ -19,7 +19,7 @@ const Group names[] = {
      {"blockIdx", "gridDim", "program_id", "num_programs"}},
     {"kernels work on whole tiles, which need no barrier",
      {"__syncthreads", "__syncwarp", "syncwarp", "syncthreads", "mbarrier"}},
-    {"tiles are values; the compiler decides what of them lies in shared memory",
+    {"write `scratch[T](extents...)`, memory of the block, for which the compiler inserts barriers",
      {"shared", "__shared__", "shared_memory", "smem"}},
     {"functions such as `exp`, `dot` and `zeros[float32](16, 64)` have no prefix; `x.tile[16, 64](i, j).load()` reads",
      {"tl", "triton"}},

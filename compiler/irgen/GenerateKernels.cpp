@@ -106,12 +106,8 @@ private:
       return tile::ReshapeOp::create(builder, loc, convert(node.type), operand(0));
     case Kind::Permute:
       return tile::PermuteOp::create(builder, loc, operand(0), node.ints);
-    case Kind::Extract: {
-      ArrayRef<int64_t> numbers(node.ints);
-      size_t rank = node.type->shape.size();
-      return tile::ExtractOp::create(builder, loc, convert(node.type), operand(0), numbers.take_front(rank),
-                                     numbers.drop_front(rank));
-    }
+    case Kind::Extract:
+      return extract(node, loc);
     case Kind::Join:
       return tile::JoinOp::create(builder, loc, operands(node), node.ints[0]);
 #define HIR_REDUCTION(Name) case Kind::Name:
@@ -132,6 +128,8 @@ private:
       return tile::BlockIdOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
     case Kind::GridSize:
       return tile::GridDimOp::create(builder, loc, builder.getIndexType(), tile::GridAxis(node.ints[0]));
+    case Kind::Scratch:
+      return tile::ScratchOp::create(builder, loc, node.type->shape, element(node.type->element));
     case Kind::ViewShape:
       return tile::DimOp::create(builder, loc, operand(0), node.ints[0]);
     case Kind::ViewStride:
@@ -166,6 +164,13 @@ private:
       llvm_unreachable("a kind of node that the checker keeps out of kernels");
     }
     llvm_unreachable("every kind is listed");
+  }
+
+  mlir::Value extract(const hir::Node &node, Location loc) {
+    ArrayRef<int64_t> numbers(node.ints);
+    size_t rank = node.type->shape.size();
+    return tile::ExtractOp::create(builder, loc, convert(node.type), at(node.operands[0]), numbers.take_front(rank),
+                                   numbers.drop_front(rank));
   }
 
   mlir::Value dot(const hir::Node &node, Location loc) {

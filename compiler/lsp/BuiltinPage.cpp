@@ -167,10 +167,15 @@ const std::vector<std::string> &builtinTypes() {
   return names;
 }
 
+/// Returns whether what is listed for `of` belongs to `base`. Scratch memory has all that other memory has.
+static bool belongsTo(std::string_view of, std::string_view base) {
+  return base.empty() || of == base || (base == "Scratch" && of == "View");
+}
+
 std::vector<std::string> methodsOf(std::string_view base) {
   std::vector<std::string> names;
   auto add = [&](std::string_view of, const char *name) {
-    if (base.empty() || of == base)
+    if (belongsTo(of, base))
       names.emplace_back(name);
   };
 #define METHOD(of, name, handler) add(#of, #name);
@@ -184,7 +189,7 @@ std::vector<std::string> methodsOf(std::string_view base) {
 std::vector<std::string> attributesOf(std::string_view base) {
   std::vector<std::string> names;
   auto add = [&](std::string_view of, const char *name) {
-    if (base.empty() || of == base)
+    if (belongsTo(of, base))
       names.emplace_back(name);
   };
 #define ATTRIBUTE(of, name) add(#of, #name);

@@ -26,7 +26,7 @@ static std::string sizeText(uint64_t bytes) {
 }
 
 static std::string memoryOf(const Type &type) {
-  if (type.kind != TypeKind::Tile && type.kind != TypeKind::Window)
+  if (type.kind != TypeKind::Tile && type.kind != TypeKind::Window && !type.isScratch())
     return "";
   uint64_t bits = uint64_t(type.size()) * bitsOf(type.element);
   return fmt::format("{} elements of {} bits, {}", fmt::join(type.shape, " x "), bitsOf(type.element),

@@ -79,6 +79,14 @@ def KgpuTensorStores : KgpuPass<"kgpu-tensor-stores"> {
   }];
 }
 
+def KgpuPlaceScratch : KgpuPass<"kgpu-place-scratch"> {
+  let summary = "places the scratch memory of blocks into shared memory";
+  let description = [{
+    Replaces each tile.scratch by a buffer and a view of it. It runs before passes that create buffers or divide shared
+    memory. Only unpacked kernels without roles and clusters have scratch memory.
+  }];
+}
+
 def KgpuExpandAddStores : KgpuPass<"kgpu-expand-add-stores"> {
   let summary = "expands additions of tiles to memory into atomics, where a tensor map cannot add";
   let description = [{

@@ -22,6 +22,7 @@ KernelKind kindOf(tile::KernelOp kernel) {
 }
 
 void addLayouts(OpPassManager &passes) {
+  passes.addPass(kgpu::createKgpuPlaceScratch());    // before other buffers share what it leaves
   passes.addPass(kgpu::createKgpuExpandArgReduce()); // creates tiles of positions, which need layouts
   passes.addPass(kgpu::createKgpuAssignLayouts());   // before passes that need the elements of a thread
   passes.addPass(createCanonicalizerPass());         // removes conversions that cancel out

@@ -71,6 +71,13 @@ public:
   /// Returns `value`, perturbed by up to `error`, as another correct implementation may differ; see Perturbation.
   double inexact(double value, double error);
 
+  /// Returns new memory for an op, in place of what its last execution got. It holds bytes that are NaN in float types.
+  char *scratch(mlir::Operation &op, int64_t bytes) {
+    std::vector<char> &memory = memories[&op];
+    memory.assign(size_t(bytes), char(0xff));
+    return memory.data();
+  }
+
   /// Runs one op, including the ops in its regions.
   llvm::Error run(mlir::Operation &op);
   /// Runs the ops of a block up to its terminator, which the caller handles.
@@ -90,6 +97,7 @@ private:
   /// Values by the identity of the SSA value. The map is node-based, because handlers hold references to tiles while
   /// they bind others.
   std::unordered_map<void *, std::variant<Tile, View>> values;
+  std::unordered_map<mlir::Operation *, std::vector<char>> memories; ///< of ops that provide memory
 };
 /// Reduces a tile along dimension `dim`, which keeps extent 1, as tile.reduce does.
 llvm::Expected<Tile> reduced(Frame &frame, mlir::Operation &op, const Tile &source, tile::ReduceKind kind, int64_t dim);

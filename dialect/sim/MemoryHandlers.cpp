@@ -1,47 +1,12 @@
 // Handles view queries, loads, stores, gather and scatter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/sim/Addresses.h"
 #include "dialect/sim/Elementwise.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace kpkg;
 using namespace kpkg::sim;
-
-/// Returns the address of the element at `coordinates`, or null outside the view.
-static char *addressOf(const View &view, ArrayRef<int64_t> coordinates) {
-  if (!view.exists || !view.data)
-    return nullptr;
-  int64_t offset = 0;
-  for (auto [coordinate, extent, stride] : llvm::zip_equal(coordinates, view.shape, view.strides)) {
-    if (coordinate < 0 || coordinate >= extent)
-      return nullptr;
-    offset += coordinate * stride;
-  }
-  return view.data + offset * storageSize(view.storage);
-}
-
-/// Calls `function(i, address or null)` for each element i of a tile of `shape` whose element 0 lies at `offsets`.
-template <typename Function>
-static void forEachAddress(const View &view, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape, Function function) {
-  SmallVector<int64_t> index(shape.size(), 0), coordinates(offsets);
-  int64_t count = 1;
-  for (int64_t extent : shape)
-    count *= extent;
-  for (int64_t i = 0; i < count; ++i) {
-    for (size_t d = 0; d < shape.size(); ++d) // Wraps at 64 bits, where the element is still outside.
-      coordinates[d] = static_cast<int64_t>(static_cast<uint64_t>(offsets[d]) + static_cast<uint64_t>(index[d]));
-    function(i, addressOf(view, coordinates));
-    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
-      index[d] = 0;
-  }
-}
-
-static SmallVector<int64_t> integersOf(const Frame &frame, ValueRange values) {
-  SmallVector<int64_t> integers;
-  for (Value value : values)
-    integers.push_back(frame.integer(value));
-  return integers;
-}
 
 static llvm::Error load(Frame &frame, Operation &op) {
   auto load = cast<tile::LoadOp>(op);
@@ -65,19 +30,6 @@ static llvm::Error store(Frame &frame, Operation &op) {
       storeCell(address, value.cells[i], view.storage);
   });
   return llvm::Error::success();
-}
-
-/// Calls `function(i, address or null)` for each element of the index tiles. Masked elements have null.
-template <typename Function>
-static void forEachIndexed(Frame &frame, const View &view, ValueRange indices, Value mask, int64_t count,
-                           Function function) {
-  SmallVector<int64_t> coordinates(indices.size());
-  for (int64_t i = 0; i < count; ++i) {
-    for (auto [coordinate, tile] : llvm::zip_equal(coordinates, indices))
-      coordinate = frame.tile(tile).cells[i].i;
-    bool enabled = !mask || frame.tile(mask).cells[i].i;
-    function(i, enabled ? addressOf(view, coordinates) : nullptr);
-  }
 }
 
 static llvm::Error gather(Frame &frame, Operation &op) {
@@ -182,6 +134,20 @@ static llvm::Error stride(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error scratch(Frame &frame, Operation &op) {
+  auto scratch = cast<tile::ScratchOp>(op);
+  View result;
+  result.storage = scratch.getType().getElementType();
+  if (frame.options.inDouble && isFloat(result.storage))
+    result.storage = Float64Type::get(op.getContext());
+  result.shape.assign(scratch.getShape().begin(), scratch.getShape().end());
+  for (size_t d = 0; d < result.shape.size(); ++d)
+    result.strides.push_back(scratch.getStride(int64_t(d)));
+  result.data = frame.scratch(op, llvm::product_of(result.shape) * storageSize(result.storage));
+  frame.set(scratch.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 static llvm::Error drop(Frame &frame, Operation &op) {
   auto drop = cast<tile::DropOp>(op);
   const View &source = frame.view(drop.getView());
@@ -218,6 +184,7 @@ static llvm::Error slice(Frame &frame, Operation &op) {
 }
 
 void kpkg::sim::addMemoryHandlers(HandlerTable &table) {
+  table["tile.scratch"] = scratch;
   table["tile.load"] = load;
   table["tile.store"] = store;
   table["tile.gather"] = gather;

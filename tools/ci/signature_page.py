@@ -19,6 +19,7 @@ BASES = {
     "Op": "",
     "Tile": "tile.",
     "View": "tensor.",
+    "Scratch": "scratch.",
     "Window": "block.",
     "Tensor": "tensor.",
     "List": "list.",

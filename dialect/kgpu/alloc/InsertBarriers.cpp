@@ -7,7 +7,8 @@
 //
 // On entry: buffers have offsets.
 // On exit: conflicting accesses are separated by a barrier on every path, including back edges of loops. Accesses
-// conflict if different threads access the same byte and one of them writes.
+// conflict if different threads access the same byte and one of them writes. Atomic updates
+// do not conflict with each other.
 //
 // The pass walks the structured control flow with the accesses that are pending since the last barrier. It walks loops
 // until the pending accesses do not change. Copies into a slot of a ring run ahead of reads. The pass that creates a
@@ -58,6 +59,8 @@ struct Pending {
       return false;
     if (runsAheadOf(other) || other.runsAheadOf(*this))
       return false;
+    if (scope == SharedMemoryAccess::Scope::Update && other.scope == SharedMemoryAccess::Scope::Update)
+      return false;
     // Threads that access a buffer through the same private layout access different bytes.
     bool isPrivate = scope == SharedMemoryAccess::Scope::Thread && other.scope == SharedMemoryAccess::Scope::Thread;
     return !(isPrivate && buffer == other.buffer);
@@ -70,13 +73,6 @@ void join(State &state, const State &other) {
   for (const Pending &pending : other)
     if (!llvm::is_contained(state, pending))
       state.push_back(pending);
-}
-
-SmallVector<SharedMemoryAccess> accessesOf(Operation *op) {
-  SmallVector<SharedMemoryAccess> accesses;
-  if (auto access = dyn_cast<SharedAccessOpInterface>(op))
-    access.getSharedAccesses(accesses);
-  return accesses;
 }
 
 /// Forgets the accesses that a barrier of the CTA separates from later ones.
@@ -110,7 +106,7 @@ private:
       return;
     }
     State own;
-    for (const SharedMemoryAccess &one : accessesOf(op)) {
+    for (const SharedMemoryAccess &one : sharedAccessesOf(op)) {
       auto alloc = rootBuffer(one.buffer).getDefiningOp<AllocOp>();
       int64_t begin = *alloc.getOffset();
       own.push_back({begin, begin + cast<SharedType>(alloc.getResult().getType()).getSizeBytes(), one.isWrite,
@@ -170,7 +166,7 @@ private:
 
 bool isRemote(Operation *op) {
   auto isOfCluster = [](const SharedMemoryAccess &one) { return one.scope == SharedMemoryAccess::Scope::Cluster; };
-  return isa<ExchangeOp>(op) || llvm::any_of(accessesOf(op), isOfCluster);
+  return isa<ExchangeOp>(op) || llvm::any_of(sharedAccessesOf(op), isOfCluster);
 }
 
 /// Inserts a barrier so that all CTAs of the cluster run before a remote access to one of them.

@@ -205,6 +205,8 @@ static WhyNot whyNotBeside(Operation *op) {
     return "a kernel whose products are of warpgroups does not print";
   if (isa<tile::ExtractOp, tile::JoinOp>(op))
     return "a kernel whose products are of warpgroups takes no tiles apart and joins none";
+  if (isa<tile::ScratchOp>(op))
+    return "a kernel whose products are of warpgroups has no scratch memory";
   if (isa<scf::WhileOp>(op))
     return "a kernel whose products are of warpgroups has no `while`";
   // The producer warp would need a number whose tile only the consumers hold.

@@ -131,7 +131,7 @@ bool returnsOld(Operation *op) {
 /// Returns whether the op does the same in a packed kernel as in an unpacked one.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp, tile::ExtractOp,
-          tile::JoinOp>(op) ||
+          tile::JoinOp, tile::ScratchOp>(op) ||
       returnsOld(op) || isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
     return false;
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {
@@ -157,7 +157,7 @@ Work measure(tile::KernelOp kernel, const TargetModel &target) {
         work.computedElements = std::max(work.computedElements, type.getNumElements());
     work.packable = work.packable && isPackable(op);
     work.prints = work.prints || isa<tile::PrintOp>(op);
-    work.movesParts = work.movesParts || isa<tile::ExtractOp, tile::JoinOp>(op) || returnsOld(op);
+    work.movesParts = work.movesParts || isa<tile::ExtractOp, tile::JoinOp, tile::ScratchOp>(op) || returnsOld(op);
     if (RankedTensorType type = movedTile(op)) {
       if (bytesOf(type) > work.widestBytes) {
         work.widestBytes = bytesOf(type);

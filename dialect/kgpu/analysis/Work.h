@@ -21,7 +21,7 @@ struct Work {
   bool loops = false;          ///< has a loop around memory accesses
   bool writesRows = false;     ///< stores tiles as wide as its loads
   bool prints = false;         ///< prints messages to the host, which one CTA must do alone
-  bool movesParts = false;     ///< takes tiles apart or joins them, maybe through the shared memory of one CTA
+  bool movesParts = false;     ///< moves elements between threads, maybe through the shared memory of one CTA
   /// Several kernel blocks may run on lanes of one warp: control flow is uniform and exchanges are shuffles only.
   bool packable = false;
   /// Loads that differ between kernel blocks are from views whose facts permit vectors of 16 bytes.

@@ -31,7 +31,8 @@ struct SharedMemoryAccess {
   enum class Scope {
     Thread, ///< every thread accesses only bytes that no other thread accesses through this layout
     Cta,    ///< any thread of the CTA
-    Ring,   ///< the same, but to a slot that no thread reads before the next iteration of the surrounding loop
+    Update, ///< the same, by atomic updates, which need not wait for each other
+    Ring,   ///< the same as Cta, but to a slot that no thread reads before the next iteration of the surrounding loop
     Cluster ///< the buffers of all CTAs of the cluster
   };
   mlir::Value buffer;
@@ -69,8 +70,10 @@ inline const layout::Layout &layoutOf(mlir::Value tile) { return layoutOf(tile.g
 bool hasLayout(mlir::Type type);
 /// Returns the type `tile` with this layout in place of its own, if any.
 mlir::RankedTensorType withLayout(mlir::Type tile, const layout::Layout &layout);
-/// Returns the buffer of which the op's result is a part or an alias. Returns null for other ops and for null.
+/// Returns the buffer or view of which the op's result is a part or an alias. Returns null for other ops and for null.
 mlir::Value aliasedBuffer(mlir::Operation *op);
+/// Returns all accesses of an op to shared memory, including those through views of buffers.
+llvm::SmallVector<SharedMemoryAccess> sharedAccessesOf(mlir::Operation *op);
 /// Returns the dimension along which a buffer is divided into panels of 128 bytes, in the TMA's 128-byte swizzle, as
 /// wgmma reads them. Returns nothing for other placements.
 std::optional<unsigned> panelDim(SharedType buffer);

@@ -1,6 +1,7 @@
 // Verifiers of ops on shared memory, and their accesses.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace kpkg;
@@ -99,6 +100,19 @@ LogicalResult SliceBufferOp::verify() {
   return success();
 }
 
+void ViewBufferOp::build(OpBuilder &builder, OperationState &state, Value buffer) {
+  auto type = cast<SharedType>(buffer.getType());
+  build(builder, state, tile::ScratchOp::typeOf(type.getShape(), type.getElementType()), buffer);
+}
+
+LogicalResult ViewBufferOp::verify() {
+  SharedType from = getBuffer().getType();
+  if (from.getMemory())
+    return emitOpError("views only buffers in row-major order");
+  tile::ViewType to = getType(), expected = tile::ScratchOp::typeOf(from.getShape(), from.getElementType());
+  return expected.implies(to) ? success() : LogicalResult(emitOpError() << from << " is not seen as " << to);
+}
+
 Value kgpu::aliasedBuffer(Operation *op) {
   if (auto slot = dyn_cast_or_null<SlotOp>(op))
     return slot.getBuffer();
@@ -108,7 +122,23 @@ Value kgpu::aliasedBuffer(Operation *op) {
     return transpose.getBuffer();
   if (auto slice = dyn_cast_or_null<SliceBufferOp>(op))
     return slice.getBuffer();
-  return {};
+  if (auto view = dyn_cast_or_null<ViewBufferOp>(op))
+    return view.getBuffer();
+  return op && isa<tile::DropOp, tile::SliceOp>(op) ? op->getOperand(0) : Value();
+}
+
+SmallVector<SharedMemoryAccess> kgpu::sharedAccessesOf(Operation *op) {
+  SmallVector<SharedMemoryAccess> accesses;
+  auto add = [&](Value view, bool isWrite, Scope scope = Scope::Cta) {
+    if (tile::argumentOf(view).getDefiningOp<ViewBufferOp>())
+      accesses.push_back({view, isWrite, scope});
+  };
+  TypeSwitch<Operation *>(op)
+      .Case([&](SharedAccessOpInterface access) { access.getSharedAccesses(accesses); })
+      .Case<tile::LoadOp, tile::GatherOp>([&](auto read) { add(read.getView(), /*isWrite=*/false); })
+      .Case<tile::StoreOp, tile::ScatterOp>([&](auto write) { add(write.getView(), /*isWrite=*/true); })
+      .Case([&](tile::AtomicOp update) { add(update.getView(), /*isWrite=*/true, Scope::Update); });
+  return accesses;
 }
 
 /// Checks a move between a tile and a buffer.

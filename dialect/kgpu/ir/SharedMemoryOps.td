@@ -84,6 +84,22 @@ def Kgpu_SliceBufferOp : Kgpu_Op<"slice_buffer", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kgpu_ViewBufferOp : Kgpu_Op<"view_buffer", [Pure]> {
+  let summary = "views a buffer as memory for ops of the tile dialect";
+  let description = [{
+    The buffer is in row-major order. Accesses to the view are accesses to shared memory.
+
+    ```mlir
+    %t = kgpu.view_buffer %matrix : !kgpu.smem<4x12xf32> -> !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+    ```
+  }];
+  let arguments = (ins Kgpu_SharedType:$buffer);
+  let results = (outs Tile_ViewType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$buffer)>];
+  let assemblyFormat = "$buffer attr-dict `:` qualified(type($buffer)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def Kgpu_LocalStoreOp : Kgpu_SharedOp<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile to a buffer";
   let description = [{

@@ -16,6 +16,7 @@
 //  * Kernels without a reduction: many threads with one or two vectors each.
 #include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/kgpu/analysis/Work.h"
+#include "dialect/kgpu/ir/Walks.h"
 #include "dialect/kgpu/launch/Hints.h"
 #include "dialect/kgpu/launch/HoistLoads.h"
 #include "dialect/kgpu/launch/PrefetchLoads.h"
@@ -296,8 +297,9 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
 /// Returns the launch that the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
+  bool hasScratch = containsOp<tile::ScratchOp>(kernel);
   auto hint = [&](Hint asked) { // for products, clusters belong to launches with roles
-    return multiplies && asked == Hint::Cluster ? 0 : kernel.getHint(asked);
+    return (multiplies || hasScratch) && asked == Hint::Cluster ? 0 : kernel.getHint(asked);
   };
   if (!hint(Hint::Warps) && !hint(Hint::Occupancy) && !hint(Hint::Cluster))
     return std::nullopt; // `stages` alone selects no launch

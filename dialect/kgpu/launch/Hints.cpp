@@ -26,7 +26,11 @@ static bool multiplies(tile::KernelOp kernel) { return containsOp<tile::DotOp>(k
 
 std::optional<std::string> whyNoCluster(tile::KernelOp kernel, const TargetModel &target) {
   unsigned cluster = kernel.getHint(Hint::Cluster);
-  if (!multiplies(kernel) || cluster < 2)
+  if (cluster < 2)
+    return std::nullopt;
+  if (containsOp<tile::ScratchOp>(kernel))
+    return std::string("the blocks of a cluster would have scratch memory each, and their threads need all of it");
+  if (!multiplies(kernel))
     return std::nullopt;
   if (target.maxCluster < cluster)
     return "clusters of " + std::to_string(cluster) + " blocks are more than the chip has";

@@ -52,9 +52,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
     if (auto constantOp = dyn_cast<arith::ConstantOp>(op))
       if (!isa<SplatElementsAttr>(constantOp.getValue()))
         return error(&op, "tile constants with different elements are not supported on the CPU");
-    auto access = op.getOperands().empty() ? views.end() : views.find(op.getOperand(0));
-    bool written = isa<tile::LoadOp, tile::GatherOp>(op) && writtenArguments.count(access->second.argument);
-    if (!written)
+    if (!isa<tile::LoadOp, tile::GatherOp>(op) || !isWritten(op.getOperand(0)))
       return success();
     // The memory may change before the tile is used.
     if (mlir::failed(flush()))
@@ -109,11 +107,28 @@ LogicalResult KernelEmitter::emitScalarMemoryOp(Operation &op) {
   return success();
 }
 
+bool KernelEmitter::isWritten(Value view) {
+  auto argument = dyn_cast<BlockArgument>(tile::argumentOf(view));
+  return !argument || writtenArguments.contains(argument.getArgNumber());
+}
+
+View KernelEmitter::scratchMemory(tile::ScratchOp op) {
+  tile::ViewType type = op.getResult().getType();
+  View view;
+  view.element = type.getElementType();
+  view.unit = type.getUnit();
+  view.pointer = allocateBytes(llvm::product_of(op.getShape()) * memoryBytes(view.element));
+  for (auto [dim, extent] : llvm::enumerate(op.getShape())) {
+    view.shape.push_back(indexConstant(extent));
+    view.stride.push_back(indexConstant(op.getStride(int64_t(dim))));
+  }
+  return view;
+}
+
 View KernelEmitter::dropDimensions(tile::DropOp op) {
   const View &from = views.at(op.getView());
   View to;
   to.element = from.element;
-  to.argument = from.argument;
   to.pointer = from.pointer;
   to.valid = from.valid;
   to.absent = from.absent;
@@ -165,6 +180,11 @@ LogicalResult KernelEmitter::emitScalarOp(Operation &op) {
       })
       .Case([&](tile::StrideOp stride) {
         scalars[stride.getResult()] = views.at(stride.getView()).stride[stride.getDimension()];
+        return success();
+      })
+      .Case([&](tile::ScratchOp scratch) {
+        View view = scratchMemory(scratch);
+        views[scratch.getResult()] = view;
         return success();
       })
       .Case([&](tile::SliceOp slice) {

@@ -83,7 +83,6 @@ void KernelEmitter::bindArguments(Value words) {
     View view;
     view.element = type.getElementType();
     view.unit = type.getUnit();
-    view.argument = argument.getArgNumber();
     view.pointer = loadWord(builder, loc, words, position++ * 8, pointer);
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       view.shape.push_back(argumentWord(words, position++));
@@ -109,11 +108,11 @@ LogicalResult KernelEmitter::emitTileCount(tile::ForTilesOp loop) {
       break;
     auto isTile = llvm::IsaPred<TensorType>;
     if (llvm::any_of(op.getOperandTypes(), isTile) || llvm::any_of(op.getResultTypes(), isTile) || op.getNumRegions() ||
-        isa<tile::LoadOp>(op))
+        isa<tile::LoadOp, tile::ScratchOp>(op))
       continue;
     if (isa<tile::BlockIdOp, tile::GridDimOp>(op))
       return error(&op, "a kernel with a loop over output tiles has no grid");
-    // Values loaded from memory are not available here, and neither are values computed from them.
+    // Values loaded from memory and a block's own memory are not available here. Neither is what is computed from them.
     if (!llvm::all_of(op.getOperands(), [&](Value operand) { return scalars.count(operand) || views.count(operand); }))
       continue;
     if (mlir::failed(emitScalarOp(op)))

@@ -37,7 +37,6 @@ struct View {
   mlir::Value absent; ///< i1; null means false. When true, the tensor is absent and reads return fills.
   mlir::Type element;
   int64_t unit = -1;
-  unsigned argument = 0; ///< The kernel argument that the view is a part of.
 };
 
 /// A tile in scratch memory: row-major, without its dimensions of extent 1.
@@ -83,6 +82,9 @@ private:
   bool isLazy(mlir::Operation *op);
   mlir::LogicalResult emitScalarOp(mlir::Operation &op);
   mlir::LogicalResult emitScalarMemoryOp(mlir::Operation &op);
+  /// Returns whether the kernel may write to the memory of a view.
+  bool isWritten(mlir::Value view);
+  View scratchMemory(tile::ScratchOp op);
   View dropDimensions(tile::DropOp op);
   View sliceDimension(tile::SliceOp op);
 

@@ -217,6 +217,8 @@ Value addressOfSharedMemory(ImplicitLocOpBuilder &builder) {
                            LLVM::Linkage::External, 1024);
 }
 
+bool isShared(Value pointer) { return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == sharedSpace; }
+
 Value addressOfPrintPlace(ImplicitLocOpBuilder &builder) {
   return addressOfVariable(builder, "kpkg_print_place", builder.getI64Type(), LLVM::Linkage::Internal, 8);
 }

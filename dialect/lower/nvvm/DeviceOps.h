@@ -64,6 +64,8 @@ void startWithShareOfRegisters(mlir::ImplicitLocOpBuilder &builder);
 void setByValue(mlir::gpu::GPUFuncOp function, unsigned number, unsigned bytes, unsigned alignment);
 /// Returns an !llvm.ptr<3> to the CTA's dynamic shared memory. Declares the variable in the enclosing module if needed.
 mlir::Value addressOfSharedMemory(mlir::ImplicitLocOpBuilder &builder);
+/// Returns whether a pointer is an !llvm.ptr<3>.
+bool isShared(mlir::Value pointer);
 /// Returns an !llvm.ptr<1> to counter `number` (i32) of the module. The counter (i32) is 0 between launches. Declares
 /// the counters in the enclosing module if needed.
 mlir::Value addressOfCounter(mlir::ImplicitLocOpBuilder &builder, mlir::Value number);

@@ -106,6 +106,7 @@ LogicalResult Emitter::emitKgpuOp(Operation *op) {
       .Case<kgpu::ReshapeBufferOp, kgpu::TransposeBufferOp>(
           [&](auto same) { return emitAs(same, {scalar(same.getBuffer())}); })
       .Case([&](kgpu::SliceBufferOp slice) { return emitSliceBuffer(slice); })
+      .Case([&](kgpu::ViewBufferOp view) { return emitViewBuffer(view); })
       .Case([&](kgpu::LocalStoreOp store) { return emitLocalStore(store); })
       .Case([&](kgpu::RemoteStoreOp store) { return emitRemoteStore(store); })
       .Case([&](kgpu::LocalLoadOp load) { return emitLocalLoad(load); })

@@ -10,10 +10,10 @@
 
 namespace kpkg::lower::nvvm {
 
-/// A view argument, or a part of one, as values in the kernel's entry.
+/// A view of an argument, of shared memory, or a part of one.
 struct View {
   tile::ViewType type;
-  mlir::Value pointer;                   ///< !llvm.ptr<1>.
+  mlir::Value pointer;                   ///< !llvm.ptr<1>, or !llvm.ptr<3> in shared memory
   llvm::SmallVector<mlir::Value> shape;  ///< index.
   llvm::SmallVector<mlir::Value> stride; ///< index, in elements.
   /// False where an index that selected this part was outside its dimension. Null when all indices are known to be
@@ -121,6 +121,7 @@ private:
   mlir::LogicalResult emitLocalStore(kgpu::LocalStoreOp op);
   mlir::LogicalResult storeToBuffer(mlir::Operation *op, Value value, Value to);
   mlir::LogicalResult emitRemoteStore(kgpu::RemoteStoreOp op);
+  mlir::LogicalResult emitViewBuffer(kgpu::ViewBufferOp op);
   mlir::LogicalResult emitLocalLoad(kgpu::LocalLoadOp op);
 
   // Async.cpp

@@ -75,14 +75,16 @@ Value Emitter::updateElement(tile::AtomicOp op, Value pointer, unsigned reg) {
     return element.isIndex() ? arith::IndexCastOp::create(builder, builder.getI64Type(), value).getResult() : value;
   };
   Value value = inMemory(registersOf(op.getValue())[reg]);
+  // Other blocks have no access to shared memory.
+  StringRef scope = isShared(pointer) ? "block" : "device";
   if (op.getKind() == tile::AtomicKind::CompareExchange) {
     Value expected = bitsOfElement(builder, inMemory(registersOf(op.getExpected())[reg]));
     Value found = LLVM::AtomicCmpXchgOp::create(builder, pointer, expected, bitsOfElement(builder, value), monotonic,
-                                                monotonic, "device");
+                                                monotonic, scope);
     return elementOfBits(builder, LLVM::ExtractValueOp::create(builder, found, 0), element);
   }
   LLVM::AtomicBinOp instruction = atomicInstruction(op.getKind(), isa<FloatType>(element));
-  Value old = LLVM::AtomicRMWOp::create(builder, instruction, pointer, value, monotonic, "device");
+  Value old = LLVM::AtomicRMWOp::create(builder, instruction, pointer, value, monotonic, scope);
   return op.getOld() && element.isIndex() ? arith::IndexCastOp::create(builder, element, old).getResult() : old;
 }
 

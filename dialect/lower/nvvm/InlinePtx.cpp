@@ -1,6 +1,7 @@
 // Emits the PTX text of each instruction that the NVVM dialect lacks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/nvvm/InlinePtx.h"
+#include "dialect/lower/nvvm/DeviceOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -43,16 +44,16 @@ static std::string braced(unsigned first, unsigned count) {
   return text + "}";
 }
 
-SmallVector<Value> globalLoad(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes,
-                              unsigned count, Value fill, bool isConstant) {
+SmallVector<Value> viewLoad(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes,
+                            unsigned count, Value fill, bool isConstant) {
   auto [form, constraint] = accessForm(wordBytes, count);
   std::string constraints;
   SmallVector<Value> operands = {pointer};
   for (unsigned i = 0; i < count; ++i)
     constraints += std::string(i ? ",=" : "=") + constraint;
-  constraints += ",l";
-  std::string text = std::string("ld.global.") + (isConstant ? "nc." : "") + form + " " + braced(0, count) + ", [$" +
-                     std::to_string(count) + "];";
+  constraints += isShared(pointer) ? ",r" : ",l";
+  std::string text = std::string(isShared(pointer) ? "ld.shared." : "ld.global.") + (isConstant ? "nc." : "") + form +
+                     " " + braced(0, count) + ", [$" + std::to_string(count) + "];";
   if (mask) {
     text = "@$" + std::to_string(count + 1) + " " + text;
     constraints += ",b";
@@ -73,15 +74,16 @@ SmallVector<Value> globalLoad(ImplicitLocOpBuilder &builder, Value pointer, Valu
       instruction(builder, structOf(builder, SmallVector<Type>(count, word)), operands, text, constraints).getRes());
 }
 
-void globalStore(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes, ValueRange words) {
+void viewStore(ImplicitLocOpBuilder &builder, Value pointer, Value mask, unsigned wordBytes, ValueRange words) {
   auto [form, constraint] = accessForm(wordBytes, words.size());
-  std::string constraints = "l";
+  std::string constraints = isShared(pointer) ? "r" : "l";
   SmallVector<Value> operands = {pointer};
   for (Value word : words) {
     constraints += std::string(",") + constraint;
     operands.push_back(word);
   }
-  std::string text = "st.global." + form + " [$0], " + braced(1, words.size()) + ";";
+  std::string text =
+      (isShared(pointer) ? "st.shared." : "st.global.") + form + " [$0], " + braced(1, words.size()) + ";";
   if (mask) {
     text = "@$" + std::to_string(words.size() + 1) + " " + text;
     constraints += ",b";

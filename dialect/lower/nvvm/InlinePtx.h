@@ -8,14 +8,14 @@
 
 namespace kpkg::lower::nvvm::ptx {
 
-/// Reads `count` words of `wordBytes` (1, 2, 4 or 8) from global memory. The results are integers of that size, but i16
-/// for one byte. Where `mask` (i1, may be null) is false, nothing is read and the results are `fill`. `isConstant`: no
-/// one writes the memory while the kernel runs.
-llvm::SmallVector<mlir::Value> globalLoad(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask,
-                                          unsigned wordBytes, unsigned count, mlir::Value fill, bool isConstant);
-/// Writes the words, with the types of globalLoad, where `mask` (i1, may be null) is true.
-void globalStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes,
-                 mlir::ValueRange words);
+/// Reads `count` words of `wordBytes` (1, 2, 4 or 8) from global or shared memory. The results are integers of that
+/// size, but i16 for one byte. Where `mask` (i1, may be null) is false, nothing is read and the results are `fill`.
+/// `isConstant`: no one writes the memory while the kernel runs.
+llvm::SmallVector<mlir::Value> viewLoad(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask,
+                                        unsigned wordBytes, unsigned count, mlir::Value fill, bool isConstant);
+/// Writes the words, with the types of viewLoad, where `mask` (i1, may be null) is true.
+void viewStore(mlir::ImplicitLocOpBuilder &builder, mlir::Value pointer, mlir::Value mask, unsigned wordBytes,
+               mlir::ValueRange words);
 
 /// Emits a cp.async of 16 bytes that bypasses the L1 cache and prefetches the surrounding 128 bytes into the L2 cache.
 void asyncCopyOnce(mlir::ImplicitLocOpBuilder &builder, mlir::Value shared, mlir::Value global);

@@ -1,5 +1,6 @@
 // Emits loads and stores of tiles in global memory, as vectors of up to 16 bytes with one predicate each.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/lower/nvvm/DeviceOps.h"
 #include "dialect/lower/nvvm/InlinePtx.h"
 #include "dialect/lower/nvvm/TileAccess.h"
 #include "dialect/lower/nvvm/Words.h"
@@ -73,6 +74,8 @@ bool Emitter::isNeverWritten(const View &part) { return !part.type.getIsMut() &&
 
 /// Returns an i1: whether a view of rank 0 has its element.
 Value Emitter::hasElement(const View &part) {
+  if (isShared(part.pointer)) // where 0 is an address, and a CTA runs one block
+    return part.valid ? part.valid : arith::ConstantIntOp::create(builder, builder.getI1Type(), 1).getResult();
   Value null = LLVM::ZeroOp::create(builder, part.pointer.getType());
   Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, part.pointer, null);
   if (part.valid)
@@ -81,7 +84,7 @@ Value Emitter::hasElement(const View &part) {
 }
 
 namespace {
-/// Repeats `element` in every part of a word of that size, in the word types of globalLoad.
+/// Repeats `element` in every part of a word of that size, in the word types of viewLoad.
 Value repeatedInWord(ImplicitLocOpBuilder &builder, Value element, unsigned wordBytes) {
   Value bits = bitsOfElement(builder, element);
   unsigned width = bits.getType().getIntOrFloatBitWidth();
@@ -117,8 +120,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   Value fill = scalar(op.getFill());
   auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
   if (!type) {
-    SmallVector<Value> words = ptx::globalLoad(builder, part.pointer, hasElement(part), bytes, 1,
-                                               repeatedInWord(builder, fill, bytes), isConstant);
+    SmallVector<Value> words = ptx::viewLoad(builder, part.pointer, hasElement(part), bytes, 1,
+                                             repeatedInWord(builder, fill, bytes), isConstant);
     define(op, {unpackElements(builder, words, element, 1).front()});
     return success();
   }
@@ -130,8 +133,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   // Issues all loads before their first use, to have as many as possible in flight.
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups)
-    words.push_back(ptx::globalLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes,
-                                    group.size() * bytes / wordBytes, fillWord, isConstant));
+    words.push_back(ptx::viewLoad(builder, access.address(group.front()), access.mask(group.front()), wordBytes,
+                                  group.size() * bytes / wordBytes, fillWord, isConstant));
   TileRegisters values(layout.registers());
   for (auto [group, loaded] : llvm::zip(groups, words))
     for (auto [reg, value] : llvm::zip(group, unpackElements(builder, loaded, element, group.size())))
@@ -159,8 +162,8 @@ LogicalResult Emitter::emitGather(tile::GatherOp op) {
   SmallVector<SmallVector<Value>> words;
   for (ArrayRef<unsigned> group : groups) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, group.front());
-    words.push_back(ptx::globalLoad(builder, pointer, inside, wordBytes, group.size() * bytes / wordBytes, fill,
-                                    isNeverWritten(part)));
+    words.push_back(ptx::viewLoad(builder, pointer, inside, wordBytes, group.size() * bytes / wordBytes, fill,
+                                  isNeverWritten(part)));
   }
   TileRegisters values(layout.registers());
   for (auto [group, loaded] : llvm::zip(groups, words))
@@ -186,7 +189,7 @@ LogicalResult Emitter::emitScatter(tile::ScatterOp op) {
     SmallVector<Value> elements;
     for (unsigned reg : group)
       elements.push_back(held[reg]);
-    ptx::globalStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
+    ptx::viewStore(builder, pointer, inside, wordBytes, packElements(builder, elements, wordBytes));
   }
   return success();
 }
@@ -201,7 +204,7 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
     Value first = place.isFirstReplica(layout::Layout::make(one));
     if (first)
       mask = arith::AndIOp::create(builder, mask, first);
-    ptx::globalStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));
+    ptx::viewStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));
     return success();
   }
   const Layout &layout = kgpu::layoutOf(op.getValue());
@@ -217,8 +220,7 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
     Value mask = access.mask(group.front());
     if (first)
       mask = arith::AndIOp::create(builder, mask, first);
-    ptx::globalStore(builder, access.address(group.front()), mask, wordBytes,
-                     packElements(builder, elements, wordBytes));
+    ptx::viewStore(builder, access.address(group.front()), mask, wordBytes, packElements(builder, elements, wordBytes));
   }
   return success();
 }

@@ -54,6 +54,20 @@ LogicalResult Emitter::emitSliceBuffer(kgpu::SliceBufferOp op) {
   return emitAs(op, {sharedElement(scalar(op.getBuffer()), constantOf(builder, op.getOffsetBytes()))});
 }
 
+LogicalResult Emitter::emitViewBuffer(kgpu::ViewBufferOp op) {
+  ArrayRef<int64_t> shape = op.getBuffer().getType().getShape();
+  View whole;
+  whole.type = op.getType();
+  whole.pointer = scalar(op.getBuffer());
+  int64_t stride = llvm::product_of(shape);
+  for (int64_t extent : shape) {
+    whole.shape.push_back(arith::ConstantIndexOp::create(builder, extent));
+    whole.stride.push_back(arith::ConstantIndexOp::create(builder, stride /= extent));
+  }
+  views[op.getResult()] = whole;
+  return success();
+}
+
 /// Returns whether the place of an element is a sum of coordinates times strides.
 static bool hasStrides(kgpu::SharedType buffer) {
   return !buffer.getMemory() ||

@@ -19,7 +19,7 @@ llvm::SmallVector<mlir::Value> unpackWords(mlir::ImplicitLocOpBuilder &builder, 
 /// Returns the bytes of a word of a vector in global memory. A word is as wide as an element, but at least 4 bytes for
 /// several narrow elements that fill as many.
 unsigned wordBytesOf(unsigned elementBytes, unsigned elements);
-/// Packs the elements' bits into words of `wordBytes`, in the types of globalStore: 16 bits for a byte.
+/// Packs the elements' bits into words of `wordBytes`, in the types of viewStore: 16 bits for a byte.
 llvm::SmallVector<mlir::Value> packElements(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange elements,
                                             unsigned wordBytes);
 

@@ -1,6 +1,6 @@
 // Handles shared memory and tensor maps of the kgpu dialect in the simulator, byte for byte.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/sim/async/Machine.h"
+#include "dialect/sim/async/Races.h"
 #include <cstring>
 
 using namespace mlir;
@@ -42,6 +42,16 @@ static llvm::Error sliceBuffer(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error viewBuffer(Frame &frame, Operation &op) {
+  auto view = cast<kgpu::ViewBufferOp>(op);
+  View result = bufferAt(frame.view(view.getBuffer()).data, view.getBuffer().getType());
+  result.strides.assign(result.shape.size(), 1);
+  for (size_t d = result.shape.size(); --d > 0;)
+    result.strides[d - 1] = result.strides[d] * result.shape[d];
+  frame.set(view.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 /// Calls `function(i, address, coordinates)` for each element of a tile in a buffer.
 template <typename Function>
 static void forEachPlace(char *base, kgpu::SharedType type, ArrayRef<int64_t> shape, Function function) {
@@ -61,11 +71,15 @@ static llvm::Error localStore(Frame &frame, Operation &op) {
   // Each warpgroup stores only the elements that it holds. A warpgroup that reads without waiting for the others finds
   // old data.
   const layout::Layout &layout = kgpu::layoutOf(store.getValue());
+  RaceCheck races(op, store.getValue(), RaceCheck::Kind::Write);
   forEachPlace(frame.view(store.getBuffer()).data, type, tile.shape,
                [&](int64_t i, char *address, ArrayRef<int64_t> index) {
+                 races.access(address, index);
                  if (self().machine->holds(self(), layout, index))
                    storeCell(address, tile.cells[i], type.getElementType());
                });
+  if (llvm::Error race = races.error(frame))
+    return race;
   return self().machine->pause(op);
 }
 
@@ -73,9 +87,14 @@ static llvm::Error localLoad(Frame &frame, Operation &op) {
   auto load = cast<kgpu::LocalLoadOp>(op);
   kgpu::SharedType type = load.getBuffer().getType();
   Tile tile = Tile::ofType(load.getResult().getType());
-  forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape, [&](int64_t i, char *address, ArrayRef<int64_t>) {
-    tile.cells[i] = loadCell(address, type.getElementType());
-  });
+  RaceCheck races(op, load.getResult(), RaceCheck::Kind::Read);
+  forEachPlace(frame.view(load.getBuffer()).data, type, tile.shape,
+               [&](int64_t i, char *address, ArrayRef<int64_t> index) {
+                 races.access(address, index);
+                 tile.cells[i] = loadCell(address, type.getElementType());
+               });
+  if (llvm::Error race = races.error(frame))
+    return race;
   frame.set(load.getResult(), std::move(tile));
   return self().machine->pause(op);
 }
@@ -262,6 +281,7 @@ void kpkg::sim::addAsyncMemoryHandlers(HandlerTable &table) {
   table["kgpu.reshape_buffer"] = reshapeBuffer;
   table["kgpu.transpose_buffer"] = reshapeBuffer;
   table["kgpu.slice_buffer"] = sliceBuffer;
+  table["kgpu.view_buffer"] = viewBuffer;
   table["kgpu.local_store"] = localStore;
   table["kgpu.local_load"] = localLoad;
   table["kgpu.tensor_load"] = tensorLoad;

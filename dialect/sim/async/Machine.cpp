@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/sim/async/Machine.h"
 #include "dialect/kgpu/analysis/RingUses.h"
+#include "dialect/sim/async/Races.h"
 #include <cstring>
 #include <thread>
 
@@ -17,6 +18,7 @@ static const HandlerTable &handlers() {
     HandlerTable all = handlersOfTiles();
     addRoleHandlers(all);
     addAsyncMemoryHandlers(all);
+    addCheckedHandlers(all);
     return all;
   }();
   return table;

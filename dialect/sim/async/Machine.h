@@ -72,6 +72,18 @@ std::vector<double> spread(const std::vector<double> &kept, const std::vector<in
 
 class Machine;
 
+/// The accesses to an element of shared memory since the last barrier, in a CTA without roles.
+struct LastAccesses {
+  static constexpr int kSeveral = -1; ///< several threads
+  struct Last {
+    mlir::Operation *op = nullptr; ///< null: none
+    int64_t execution = 0;
+    int thread = 0;
+  };
+  int64_t barriers = 0; ///< before these accesses
+  Last read, write, update;
+};
+
 /// The state of one CTA.
 struct Cta {
   std::array<int64_t, 3> block;
@@ -119,6 +131,12 @@ public:
   /// Lets other agents run; called by handlers on an agent's thread. Returns when `condition` holds, or fails when the
   /// run is over.
   llvm::Error pause(mlir::Operation &op, const char *waitsFor = nullptr, std::function<bool()> condition = nullptr);
+
+  /// Returns whether one agent stands for all threads of a CTA.
+  bool isWithoutRoles() const { return agents.size() == ctas.size(); }
+  LastAccesses &lastAccesses(const char *address) { return accesses[address]; }
+  /// Returns a new number for the execution of an op.
+  int64_t nextExecution() { return ++executions; }
 
   /// Returns the address of a buffer in the agent's CTA.
   char *shared(mlir::Value alloc);
@@ -177,6 +195,8 @@ private:
   llvm::MapVector<mlir::Value, int64_t> offsets;
   std::map<const void *, std::vector<int64_t>> places; ///< The offsets of an operand's elements, by its type.
   std::map<char *, std::pair<int, std::string>> written;
+  std::map<const char *, LastAccesses> accesses;
+  int64_t executions = 0;
   std::vector<Copy> copies;
   std::deque<Agent> agents;
 

@@ -352,6 +352,7 @@ void kpkg::sim::addRoleHandlers(HandlerTable &table) {
   table["kgpu.publish_index"] = send;
   table["kgpu.consume_index"] = receive;
   table["kgpu.barrier"] = barrier;
+  table["kgpu.warp_barrier"] = barrier; // of a CTA that is one warp
   table["kgpu.ping_pong_wait"] = pingPongWait;
   table["kgpu.ping_pong_signal"] = pingPongSignal;
   table["kgpu.wgmma"] = wgmma;

@@ -43,15 +43,22 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Verifies that views come only from arguments, `tile.drop` and `tile.slice`, so that a lowering always finds the
-/// argument of a view.
+/// Returns whether an op makes a view of memory that a lowering finds: a part of another one, or memory of the block.
+/// Where a target is chosen, its dialect views that memory.
+static bool makesView(Operation *op, bool hasTarget) {
+  StringRef targetDialect = StringRef(kTargetAttribute).split('.').first;
+  return isa<DropOp, SliceOp, ScratchOp>(op) || (hasTarget && op->getName().getDialectNamespace() == targetDialect);
+}
+
+/// Verifies that views come only from arguments and ops that make them, so that a lowering always finds the memory of a
+/// view.
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");
   bool hasLayouts = (*this)->hasAttr(kTargetAttribute);
   WalkResult result = getBody().walk([&](Operation *op) {
-    if (!isa<DropOp, SliceOp>(op) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {
-      op->emitOpError("cannot make a view; only kernel arguments, `tile.drop` and `tile.slice` do");
+    if (!makesView(op, hasLayouts) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {
+      op->emitOpError("cannot make a view; only kernel arguments, `tile.drop`, `tile.slice` and `tile.scratch` do");
       return WalkResult::interrupt();
     }
     auto hasEncoding = [](Type type) {

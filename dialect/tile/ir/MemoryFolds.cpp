@@ -31,11 +31,17 @@ template <typename Op> static OpFoldResult foldQuery(Op op) {
   return op.getResult();
 }
 
-OpFoldResult DimOp::fold(FoldAdaptor) { return foldQuery(*this); }
+OpFoldResult DimOp::fold(FoldAdaptor) {
+  if (auto scratch = getView().getDefiningOp<ScratchOp>())
+    return IntegerAttr::get(getType(), scratch.getShape()[getDimension()]);
+  return foldQuery(*this);
+}
 
 OpFoldResult StrideOp::fold(FoldAdaptor) {
   if (getView().getType().getUnit() == static_cast<int64_t>(getDimension()))
     return IntegerAttr::get(getType(), 1);
+  if (auto scratch = getView().getDefiningOp<ScratchOp>())
+    return IntegerAttr::get(getType(), scratch.getStride(int64_t(getDimension())));
   return foldQuery(*this);
 }
 

@@ -38,6 +38,30 @@ void kpkg::tile::inferParts(KernelOp kernel) {
   });
 }
 
+ViewType ScratchOp::typeOf(ArrayRef<int64_t> shape, Type element) {
+  constexpr int64_t align = 16;
+  int64_t last = shape.back();
+  ViewFacts facts{.unit = int64_t(shape.size()) - 1, .align = align, .index = 32};
+  facts.divisible = std::min<int64_t>(last & -last, align);
+  return ViewType::get(shape.size(), element, /*isMut=*/true, facts);
+}
+
+void ScratchOp::build(OpBuilder &builder, OperationState &state, ArrayRef<int64_t> shape, Type element) {
+  build(builder, state, typeOf(shape, element), shape);
+}
+
+int64_t ScratchOp::getStride(int64_t dimension) { return llvm::product_of(getShape().drop_front(dimension + 1)); }
+
+LogicalResult ScratchOp::verify() {
+  ViewType type = getResult().getType();
+  if (!isTileShape(RankedTensorType::get(getShape(), type.getElementType())))
+    return emitOpError() << "has the extents of no tile: [" << getShape() << "]";
+  ViewType expected = typeOf(getShape(), type.getElementType());
+  if (type.getRank() != int64_t(getShape().size()) || !type.getIsMut() || !expected.implies(type))
+    return emitOpError() << "provides " << expected << ", not " << type;
+  return success();
+}
+
 LogicalResult DropOp::verify() {
   ViewType source = getView().getType(), result = getResult().getType();
   if (getDims().size() != getIndices().size())

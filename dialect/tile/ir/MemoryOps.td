@@ -30,6 +30,29 @@ def Tile_StrideOp : Tile_ViewQueryOp<"stride"> {
   }];
 }
 
+def Tile_ScratchOp : Tile_Op<"scratch"> {
+  let summary = "provides memory that only this block accesses";
+  let description = [{
+    The view is in row-major order, and its contents are undefined at first. Each execution of the op provides memory
+    of its own.
+
+    ```mlir
+    %m = tile.scratch [64, 36] : !tile.view<2xf32, mut, unit = 1, align = 16, divisible = 4, index = 32>
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$shape);
+  let results = (outs Res<Tile_ViewType, "", [MemAlloc]>:$result);
+  let builders = [OpBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$element)>];
+  let assemblyFormat = "$shape attr-dict `:` qualified(type($result))";
+  let extraClassDeclaration = [{
+    /// Returns the type of scratch memory, with all facts.
+    static ViewType typeOf(::llvm::ArrayRef<int64_t> shape, ::mlir::Type element);
+    /// Returns the distance between neighbours along a dimension, in elements.
+    int64_t getStride(int64_t dimension);
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_DropOp : Tile_Op<"drop", [Pure]> {
   let summary = "indexes dimensions of a view, and drops them";
   let description = [{

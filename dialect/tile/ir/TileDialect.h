@@ -58,9 +58,9 @@ inline llvm::hash_code hash_value(const Schedule &schedule) {
 #include "dialect/tile/ir/TileOps.h.inc"
 
 namespace kpkg::tile {
-/// Returns the view of which tile.drop or tile.slice took `view` as a part, or null for an argument.
+/// Returns the view of which tile.drop or tile.slice took `view` as a part. Returns null for a whole view.
 mlir::Value sourceOfPart(mlir::Value view);
-/// Returns the argument that `view` is, or is a part of.
+/// Returns the whole view, an argument or a block's own memory, that `view` is or is a part of.
 mlir::Value argumentOf(mlir::Value view);
 /// Updates the types of parts of views to follow from the types of the arguments.
 void inferParts(KernelOp kernel);

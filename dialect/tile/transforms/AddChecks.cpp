@@ -97,14 +97,12 @@ private:
   }
 
   std::string nameOf(Value view) const {
-    bool isPart = false;
-    while (Operation *part = view.getDefiningOp()) {
-      isPart = true;
-      view = part->getOperand(0);
-    }
-    unsigned number = cast<BlockArgument>(view).getArgNumber();
-    std::string name = number < names.size() ? "`" + names[number] + "`" : "argument " + std::to_string(number);
-    return isPart ? "a part of " + name : name;
+    std::string part = sourceOfPart(view) ? "a part of " : "";
+    auto argument = dyn_cast<BlockArgument>(argumentOf(view));
+    if (!argument)
+      return part + "scratch memory";
+    unsigned number = argument.getArgNumber();
+    return part + (number < names.size() ? "`" + names[number] + "`" : "argument " + std::to_string(number));
   }
 
   /// Returns the source's line and the kernel: "x.k:3: in `k`".

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 #include <limits>
 
@@ -86,6 +87,12 @@ private:
     }
     if (isa<scf::WhileOp>(op))
       return fail(op, "a loop that ends by a condition");
+    if (auto scratch = dyn_cast<ScratchOp>(op)) {
+      viewPlaces[scratch.getResult()].resize(scratch.getShape().size());
+      return true;
+    }
+    if (accessesScratch(op))
+      return true; // no traffic of memory
     if (auto drop = dyn_cast<DropOp>(op)) {
       Places places = viewPlaces.lookup(drop.getView());
       for (int64_t dim : llvm::reverse(drop.getDims()))
@@ -124,6 +131,13 @@ private:
     propagate(op);
     countElementwise(op, trips);
     return true;
+  }
+
+  static bool accessesScratch(Operation &op) {
+    auto isOfBlock = [](Value view) { return !isa<BlockArgument>(argumentOf(view)); };
+    return TypeSwitch<Operation *, bool>(&op)
+        .Case<LoadOp, GatherOp, StoreOp, AddStoreOp>([&](auto access) { return isOfBlock(access.getView()); })
+        .Default(false);
   }
 
   bool fail(Operation &op, StringRef what) {

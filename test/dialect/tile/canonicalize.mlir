@@ -18,6 +18,20 @@ tile.kernel @query_through_drop(%x: !tile.view<3xf32, unit = 2>, %i: index) {
   tile.return
 }
 
+// Extents and strides of scratch memory are constants. Memory that nobody accesses is not provided.
+// CHECK-LABEL: @query_of_scratch
+// CHECK-NOT: tile.scratch
+// CHECK-DAG: %[[FIVE:.*]] = arith.constant 5 : index
+// CHECK-DAG: %[[LINE:.*]] = arith.constant 21 : index
+// CHECK: tile.print "{} {}"(%[[FIVE]], %[[LINE]])
+tile.kernel @query_of_scratch() {
+  %m = tile.scratch [5, 3, 7] : !tile.view<3xf32, mut>
+  %d = tile.dim %m, 0 : !tile.view<3xf32, mut>
+  %s = tile.stride %m, 0 : !tile.view<3xf32, mut>
+  tile.print "{} {}" (%d, %s) : index, index
+  tile.return
+}
+
 // CHECK-LABEL: @merge_drops
 // CHECK-SAME: (%[[X:.*]]: !tile.view<4xf32>, %[[I:.*]]: index, %[[J:.*]]: index, %[[K:.*]]: index
 // CHECK: tile.drop %[[X]] [0, 1, 3] at(%[[J]], %[[I]], %[[K]]) : !tile.view<4xf32> -> !tile.view<1xf32>

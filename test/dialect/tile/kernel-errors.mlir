@@ -21,7 +21,7 @@ tile.kernel @blocks() {
 // -----
 
 tile.kernel @view_from_select(%a: !tile.view<1xf32>, %b: !tile.view<1xf32>, %c: i1) {
-  // expected-error @+1 {{cannot make a view; only kernel arguments, `tile.drop` and `tile.slice` do}}
+  // expected-error @+1 {{cannot make a view; only kernel arguments, `tile.drop`, `tile.slice` and `tile.scratch` do}}
   %v = arith.select %c, %a, %b : !tile.view<1xf32>
   tile.return
 }

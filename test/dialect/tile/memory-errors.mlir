@@ -9,6 +9,22 @@ tile.kernel @dim(%x: !tile.view<2xf32>) {
 
 // -----
 
+tile.kernel @scratch_type() {
+  // expected-error @+1 {{provides '!tile.view<1xf32, mut, unit = 0, align = 16, divisible = 2, index = 32>', not '!tile.view<1xf32, mut, divisible = 4>'}}
+  %m = tile.scratch [6] : !tile.view<1xf32, mut, divisible = 4>
+  tile.return
+}
+
+// -----
+
+tile.kernel @scratch_extents() {
+  // expected-error @+1 {{has the extents of no tile: [2048, 2048]}}
+  %m = tile.scratch [2048, 2048] : !tile.view<2xf32, mut>
+  tile.return
+}
+
+// -----
+
 tile.kernel @drop_count(%x: !tile.view<2xf32>, %i: index) {
   // expected-error @+1 {{drops 2 dimensions with 1 indices}}
   %d = tile.drop %x [0, 1] at (%i) : !tile.view<2xf32> -> !tile.view<0xf32>
