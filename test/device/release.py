@@ -184,6 +184,7 @@ def main() -> int:
         release.cases("control")
         release.cases("sorting")
         release.cases("atomics")
+        release.cases("scratch")
     running = None if options.without_specs else release.specs("specs-rows", quick, options.jobs // 2)
     with ThreadPoolExecutor(BUILDS) as builds:
         list(builds.map(release.build, SLOW))

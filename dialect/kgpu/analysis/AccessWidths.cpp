@@ -46,10 +46,11 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
   Coalescing best;
   int64_t most = -1;
   bool hasProducts = containsOp<tile::DotOp>(kernel);
-  auto consider = [&](Operation *op, tile::ViewType view, Type type) {
+  auto consider = [&](Operation *op, Value memory, Type type) {
     auto tile = dyn_cast<RankedTensorType>(type);
-    if (!tile)
+    if (!tile || !isa<BlockArgument>(tile::argumentOf(memory))) // shared memory needs no long vectors
       return;
+    auto view = cast<tile::ViewType>(memory.getType());
     int64_t bytes = view.getElementBytes(), moved = tile.getNumElements() * bytes;
     for (Operation *loop = op->getParentOp(); loop != kernel; loop = loop->getParentOp())
       if (isa<LoopLikeOpInterface>(loop))
@@ -66,9 +67,9 @@ Coalescing measureAccesses(tile::KernelOp kernel) {
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<tile::LoadOp>(op))
-      consider(op, load.getView().getType(), load.getResult().getType());
+      consider(op, load.getView(), load.getResult().getType());
     if (auto store = dyn_cast<tile::StoreOp>(op))
-      consider(op, store.getView().getType(), store.getValue().getType());
+      consider(op, store.getView(), store.getValue().getType());
   });
   return best;
 }

@@ -11,6 +11,8 @@
 // new layout is the result of shuffles within groups of lanes, or the coalesced layout. The pass takes the cheaper of
 // both conversions.
 //
+// Stores to scratch memory stay: it is in shared memory, through which the elements would be exchanged.
+//
 // Only layouts that a matrix product has imposed are changed, and layouts in which transposed bytes would be stored
 // one by one. All others were chosen for memory already.
 //
@@ -50,7 +52,7 @@ constexpr Optimisation kVectors{"kgpu-coalesce-stores", "stores of whole vectors
 
 void coalesce(tile::StoreOp store, const Launch &launch) {
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
-  if (!type)
+  if (!type || !isa<BlockArgument>(tile::argumentOf(store.getView())))
     return;
   int64_t longest = longestVector(store);
   if (longest == 1 && isMmaSyncAccumulator(layoutOf(type)))

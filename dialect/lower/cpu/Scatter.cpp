@@ -60,6 +60,26 @@ Value KernelEmitter::addToNarrowFloat(Value pointer, Value value, Type element) 
   return scf::WhileOp::create(builder, loc, bits, first, update, again).getResult(0);
 }
 
+/// Returns the reduction of the old element and the value that an update writes, if it is one.
+static std::optional<tile::ReduceKind> reductionOf(tile::AtomicKind kind) {
+  switch (kind) {
+  case tile::AtomicKind::Add:
+    return tile::ReduceKind::Sum;
+  case tile::AtomicKind::Max:
+    return tile::ReduceKind::Max;
+  case tile::AtomicKind::Min:
+    return tile::ReduceKind::Min;
+  case tile::AtomicKind::UMax:
+    return tile::ReduceKind::UMax;
+  case tile::AtomicKind::UMin:
+    return tile::ReduceKind::UMin;
+  case tile::AtomicKind::Exchange:
+  case tile::AtomicKind::CompareExchange:
+    return std::nullopt;
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
 /// Emits the update of one element, and returns the old one as it is in memory.
 Value KernelEmitter::updateElement(tile::AtomicOp op, Value pointer, const Position &position) {
   using enum LLVM::AtomicOrdering;
@@ -67,6 +87,12 @@ Value KernelEmitter::updateElement(tile::AtomicOp op, Value pointer, const Posit
   Value value = toMemory(emit(op.getValue(), position), element);
   if (isNarrowFloat(element))
     return addToNarrowFloat(pointer, value, element);
+  bool isOfBlock = !isa<BlockArgument>(tile::argumentOf(op.getView())); // no other thread accesses it
+  if (std::optional<tile::ReduceKind> reduction = reductionOf(op.getKind()); reduction && isOfBlock) {
+    Value old = loadElements(pointer, element, 0);
+    storeElements(accumulate(*reduction, old, emit(op.getValue(), position)), pointer, element);
+    return toMemory(old, element);
+  }
   if (op.getKind() != tile::AtomicKind::CompareExchange)
     return LLVM::AtomicRMWOp::create(builder, loc, atomicInstruction(op.getKind(), isa<FloatType>(element)), pointer,
                                      value, monotonic);

@@ -217,9 +217,11 @@ void KernelGenerator::step(int depth) {
     reshapeStep(x);
   else if (choice < 74)
     reduceStep(x);
-  else if (choice < 80)
+  else if (choice < 79)
     functionStep(x);
-  else if (choice < 85)
+  else if (choice < 82)
+    scratchStep(x);
+  else if (choice < 86)
     gather(chance(70) ? pickFloat() : pickInteger(), pickShape(between(1, 2)));
   else if (choice < 91)
     dotStep();

@@ -7,8 +7,8 @@ using namespace mlir;
 
 namespace {
 
-/// Cumulative sums of %x [1000] by steps in a loop, then how often each remainder of 24 has a place, by updates, beside
-/// the elements in reverse order.
+/// Cumulative sums of %x [1000] by steps in a loop, then the elements in reverse order. Updates count the places with
+/// each remainder of 24.
 constexpr const char *source = R"(
 !in = !tile.view<1xf32, unit = 0, align = 16, divisible = 4, index = 32>
 !out = !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 4, index = 32>

@@ -140,6 +140,30 @@ void KernelGenerator::joinStep(Known x) {
   add(tile::JoinOp::create(b, parts, axis), magnitude);
 }
 
+/// Stores the tile to scratch memory, perhaps partly outside, and reads elements at other places.
+void KernelGenerator::scratchStep(Known x) {
+  Shape extents(x.shape());
+  for (int64_t &extent : extents)
+    extent += chance(30) ? between(1, 3) : 0;
+  auto whole = RankedTensorType::get(extents, x.element());
+  if (whole.getNumElements() > 2 * mostElements())
+    return;
+  auto offsets = [&] { return llvm::map_to_vector(extents, [&](int64_t) { return index(between(-1, 2)); }); };
+  Value memory = tile::ScratchOp::create(b, extents, x.element());
+  tile::StoreOp::create(b, constant(whole, 0), memory, SmallVector<Value>(extents.size(), index(0)));
+  tile::StoreOp::create(b, x.value, memory, offsets());
+  Value fill = constant(x.element(), isa<FloatType>(x.element()) ? -0.5 : 1);
+  double magnitude = std::max(x.magnitude, 1.0);
+  if (chance(50)) {
+    add(tile::LoadOp::create(b, x.type(), memory, offsets(), fill), magnitude);
+    return;
+  }
+  SmallVector<Value> places;
+  for (size_t d = 0; d < extents.size(); ++d)
+    places.push_back(indexTile(x.shape()));
+  add(tile::GatherOp::create(b, x.type(), memory, places, fill, Value()), magnitude);
+}
+
 void KernelGenerator::reshapeStep(Known x) {
   Shape shape(x.shape());
   switch (below(6)) {

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -39,9 +40,11 @@ def tiles(*counts: torch.Tensor):
 
 
 class View:
-    """A part of a one-dimensional buffer, with bounds."""
+    """A part of a one-dimensional buffer, with bounds. The first write to scratch memory makes its buffer."""
 
-    def __init__(self, buffer: torch.Tensor, offset: int, shape: list[int], strides: list[int], exists: bool = True):
+    def __init__(
+        self, buffer: torch.Tensor | None, offset: int, shape: list[int], strides: list[int], exists: bool = True
+    ):
         self.buffer, self.offset, self.shape, self.strides, self.exists = buffer, offset, shape, strides, exists
 
     def drop(self, dims: list[int], indices: list[int]) -> View:
@@ -86,6 +89,8 @@ class View:
 
     def write(self, places, value: torch.Tensor) -> None:
         position, inside = places
+        if self.buffer is None:
+            self.buffer = torch.zeros(math.prod(self.shape), dtype=value.dtype)
         if self.buffer.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
             self.buffer.view(torch.uint8)[position[inside]] = value.contiguous().view(torch.uint8)[inside]
         else:
@@ -277,6 +282,10 @@ def run(name, operands, results, attributes, extra=None):
             return (scalar(first.shape[attributes["dimension"]]),)
         case "tile.stride":
             return (scalar(first.strides[attributes["dimension"]]),)
+        case "tile.scratch":
+            extents = list(attributes["shape"])
+            strides = [math.prod(extents[d + 1 :]) for d in range(len(extents))]
+            return (View(None, 0, extents, strides),)
         case "tile.slice":
             return (first.slice(attributes["dimension"], int(operands[1]), int(operands[2])),)
         case "tile.drop":
