@@ -279,6 +279,13 @@ def test_completion(client, folder):
     assert {"kernel", "tune", "register.op"} <= set(completed("@", "from blocks import WIDTH, doubled\n"))
     assert "op" in completed("@register.", "from blocks import WIDTH, doubled\n")
     assert completed("    # wide.", total) == []
+    memory = "    var kept = scratch[float32](8, 8)\n"
+    client.replace(path, total, total + memory)
+    client.checked(path)
+    shown = client.hover(path, "var ke|pt = ")
+    assert "scratch[float32](8, 8)" in shown and "256 bytes" in shown
+    members = set(completed("    kept.", memory))
+    assert {"load", "store", "gather", "atomic_add", "window", "shape"} <= members and "reshape" not in members
 
 
 # ---- Texts -----------------------------------------------------------------------------------------------------------
