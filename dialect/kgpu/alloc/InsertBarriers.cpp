@@ -7,8 +7,8 @@
 //
 // On entry: buffers have offsets.
 // On exit: conflicting accesses are separated by a barrier on every path, including back edges of loops. Accesses
-// conflict if different threads access the same byte and one of them writes. Atomic updates
-// do not conflict with each other.
+// conflict if different threads access the same byte and one of them writes. Atomic updates do not conflict with each
+// other.
 //
 // The pass walks the structured control flow with the accesses that are pending since the last barrier. It walks loops
 // until the pending accesses do not change. Copies into a slot of a ring run ahead of reads. The pass that creates a

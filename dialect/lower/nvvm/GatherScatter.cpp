@@ -75,7 +75,6 @@ Value Emitter::updateElement(tile::AtomicOp op, Value pointer, unsigned reg) {
     return element.isIndex() ? arith::IndexCastOp::create(builder, builder.getI64Type(), value).getResult() : value;
   };
   Value value = inMemory(registersOf(op.getValue())[reg]);
-  // Other blocks have no access to shared memory.
   StringRef scope = isShared(pointer) ? "block" : "device";
   if (op.getKind() == tile::AtomicKind::CompareExchange) {
     Value expected = bitsOfElement(builder, inMemory(registersOf(op.getExpected())[reg]));
@@ -88,8 +87,8 @@ Value Emitter::updateElement(tile::AtomicOp op, Value pointer, unsigned reg) {
   return op.getOld() && element.isIndex() ? arith::IndexCastOp::create(builder, element, old).getResult() : old;
 }
 
-/// Emits relaxed updates with device scope. Where their results are unused, ptxas emits reductions (red). Only the
-/// first replica of an element has its old value.
+/// Emits relaxed updates, with the scope of all who have access. Where their results are unused, ptxas emits reductions
+/// (red). Only the first replica of an element has its old value.
 LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
   const View &part = view(op.getView());
   auto type = cast<RankedTensorType>(op.getValue().getType());
