@@ -211,7 +211,7 @@ Operand Elaborator::checkIndex(const ast::IndexExpr &expr) {
     return indexTile(base, expr);
   if (base.type->isTensor() || base.type->isOptionalTensor())
     return indexTensor(base, expr);
-  if (base.type->kind == TypeKind::List)
+  if (base.type->isList())
     return indexList(base, expr);
   if (base.isTuple()) {
     std::optional<size_t> number = itemNumber(expr, base.items.size());

@@ -1,4 +1,4 @@
-// Checks lists of Int on the host, and of run-time values in kernels.
+// Checks lists of Int and of tensors on the host, and of run-time values in kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 #include "compiler/comptime/Fold.h"
@@ -21,10 +21,18 @@ Operand Elaborator::checkList(const ast::ListExpr &expr) {
     return constant(Value::list(std::move(values)), expr.range);
   if (kind == BodyKind::Kernel) // an index is known while compiling, so that each item is a value of its own
     return tuple(std::move(items), expr.range);
+  auto isTensor = [](const Operand &item) { return item.type->isTensor() || item.type->isOptionalTensor(); };
+  bool hasTensors = std::any_of(items.begin(), items.end(), isTensor);
   std::vector<Node *> nodes;
   for (const Operand &item : items)
-    nodes.push_back(intNode(item, "an item of a list"));
-  return result(Kind::MakeList, types.list, expr.range, std::move(nodes));
+    nodes.push_back(hasTensors ? tensorNode(item, "an item of a list of tensors") : intNode(item, "an item of a list"));
+  return result(Kind::MakeList, hasTensors ? types.tensorList : types.list, expr.range, std::move(nodes));
+}
+
+/// Joins two lists of one type, of which one may be `[]`.
+Operand Elaborator::joinLists(const Operand &lhs, const Operand &rhs, SourceRange range) {
+  const Type *type = isEmptyList(lhs) ? rhs.type : lhs.type;
+  return result(Kind::ListConcat, type, range, {convert(lhs, type, "a list"), convert(rhs, type, "a list")});
 }
 
 /// Joins two tuples, or repeats one: `[v] * 4`.
@@ -68,7 +76,8 @@ Operand Elaborator::indexList(const Operand &list, const ast::IndexExpr &expr) {
       diags.report(diag::ComptimeError, expr.range, item.error);
       return error(expr.range);
     }
-    return result(Kind::ListGet, types.integer(), expr.range, {materialise(list), intNode(index, "an index")});
+    const Type *item = list.type->kind == TypeKind::TensorList ? types.tensor : types.integer();
+    return result(Kind::ListGet, item, expr.range, {materialise(list), intNode(index, "an index")});
   }
   if (slice->step)
     return notSupported(argument.range, "a step in a slice of a list", "build the list in a loop");
@@ -78,7 +87,7 @@ Operand Elaborator::indexList(const Operand &list, const ast::IndexExpr &expr) {
   };
   Node *start = bound(slice->start, 0);
   Node *stop = bound(slice->stop, INT64_MAX);
-  return result(Kind::ListSlice, types.list, expr.range, {materialise(list), start, stop});
+  return result(Kind::ListSlice, list.type, expr.range, {materialise(list), start, stop});
 }
 
 Operand Elaborator::callLen(CallSite &site) {
@@ -94,7 +103,7 @@ Operand Elaborator::callLen(CallSite &site) {
   if (value.constant)
     if (Folded folded = foldCall("len", {*value.constant}))
       return constant(*folded.value, site.range());
-  if (value.type->kind != TypeKind::List) {
+  if (!value.type->isList()) {
     diags.report(diag::OperandUnfit, expr->range, site.name, describe(value));
     return error(site.range());
   }
@@ -118,8 +127,10 @@ Operand Elaborator::listAppend(CallSite &site) {
   const ast::Expr *expr = arguments.take("item");
   if (!arguments.finish())
     return error(site.range());
-  Node *item = intNode(check(*expr), "the item");
-  Operand longer = result(Kind::ListAppend, types.list, site.range(), {materialise(site.base), item});
+  const Type *type = site.base.type;
+  Operand given = check(*expr);
+  Node *item = type->kind == TypeKind::TensorList ? tensorNode(given, "the item") : intNode(given, "the item");
+  Operand longer = result(Kind::ListAppend, type, site.range(), {materialise(site.base), item});
   if (!longer.isError())
     checkAssign(*site.call->callee->as<ast::AttributeExpr>()->base, longer, site.range());
   return none(site.range());

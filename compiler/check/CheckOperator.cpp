@@ -141,8 +141,8 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
   }
   if (lhs.isTuple() || rhs.isTuple())
     return binaryOfTuples(op, lhs, rhs, range);
-  if (lhs.type->kind == TypeKind::List && rhs.type->kind == TypeKind::List && op == ast::BinaryOp::Add)
-    return result(Kind::ListConcat, types.list, range, {materialise(lhs), materialise(rhs)});
+  if (lhs.type->isList() && rhs.type->isList() && op == ast::BinaryOp::Add)
+    return joinLists(lhs, rhs, range);
   if (!lhs.type->isNumeric() || !rhs.type->isNumeric()) {
     reportNoNumbers(lhs, rhs, spelling(op), range);
     return error(range);

@@ -27,13 +27,25 @@ std::string TypeSpec::str() const {
 
 /// Returns the type that a foreign or misspelt name probably means; empty if there is none.
 static std::string typeMeantBy(const std::string &name) {
-  static const std::pair<std::string_view, std::string_view> foreign[] = {
-      {"int", "Int"},        {"integer", "Int"},      {"long", "Int"},
-      {"size_t", "Int"},     {"SIMD", "Tile"},        {"float", "Float64"},
-      {"Float", "Float64"},  {"double", "Float64"},   {"Double", "Float64"},
-      {"half", "Float16"},   {"str", "String"},       {"string", "String"},
-      {"tensor", "Tensor"},  {"MaxTensor", "Tensor"}, {"LayoutTensor", "Tensor"},
-      {"list", "List[Int]"}, {"dtype", "DType"},      {"IntTuple", "List[Int]"}};
+  static const std::pair<std::string_view, std::string_view> foreign[] = {{"int", "Int"},
+                                                                          {"integer", "Int"},
+                                                                          {"long", "Int"},
+                                                                          {"size_t", "Int"},
+                                                                          {"SIMD", "Tile"},
+                                                                          {"float", "Float64"},
+                                                                          {"Float", "Float64"},
+                                                                          {"double", "Float64"},
+                                                                          {"Double", "Float64"},
+                                                                          {"half", "Float16"},
+                                                                          {"str", "String"},
+                                                                          {"string", "String"},
+                                                                          {"tensor", "Tensor"},
+                                                                          {"MaxTensor", "Tensor"},
+                                                                          {"LayoutTensor", "Tensor"},
+                                                                          {"list", "List[Int]"},
+                                                                          {"dtype", "DType"},
+                                                                          {"IntTuple", "List[Int]"},
+                                                                          {"TensorList", "List[Tensor]"}};
   for (auto [word, type] : foreign)
     if (word == name)
       return std::string(type);
@@ -135,7 +147,10 @@ TypeSpec BracketedType::list() {
   auto *item = argument(0).as<ast::NameExpr>();
   if (item && item->name == "Int")
     return exactly(checker.types.list);
-  checker.diags.report(diag::NotSupportedYet, index.range, "a list of other things than Int", "use `List[Int]`");
+  if (item && item->name == "Tensor")
+    return exactly(checker.types.tensorList);
+  checker.diags.report(diag::NotSupportedYet, index.range, "a list of other things than Int and Tensor",
+                       "use `List[Int]` or `List[Tensor]`");
   return wrong;
 }
 

@@ -200,7 +200,9 @@ void Elaborator::assignIndex(const ast::IndexExpr &index, const Operand &value, 
   if (!base.isError())
     diags.report(diag::NotAssignable, index.range, "an index",
                  base.isTuple() ? "only items of tuples that a `var` declares are assigned"
-                                : "only items of lists and tuples are assigned; memory is written with `.store`");
+                 : base.type->kind == TypeKind::TensorList
+                     ? "a list of tensors only grows, by `.append`; elements of its tensors are written by kernels"
+                     : "only items of lists and tuples are assigned; memory is written with `.store`");
 }
 
 void Elaborator::assignName(const ast::NameExpr &name, const Operand &value, SourceRange range) {

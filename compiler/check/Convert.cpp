@@ -216,6 +216,8 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
       return emit(Kind::NoFloat, types.optionalFloat, operand.range);
     return from->isOptionalFloat() ? operand.node : convert(operand, types.scalar(DType::Float64), what);
   }
+  if (type->kind == TypeKind::TensorList && isEmptyList(operand))
+    return emit(Kind::MakeList, types.tensorList, operand.range);
   if (type->isTensor())
     return from->isTensor() || from->isOptionalTensor() ? operand.node : mismatch();
   if (type->isOptionalTensor())
@@ -223,6 +225,11 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
   if (from == type)
     return materialise(operand);
   return mismatch();
+}
+
+bool Elaborator::isEmptyList(const Operand &operand) {
+  return operand.constant && operand.constant->isSequence() && operand.constant->asSequence().isList &&
+         operand.constant->asSequence().items.empty();
 }
 
 bool Elaborator::isOneElement(const Operand &operand) { return operand.type->isTile() && operand.type->size() == 1; }

@@ -54,6 +54,9 @@ std::string whyNone(const OpRecord &op) {
   for (const OpArgument &argument : op.arguments)
     if (argument.isMut)
       return "it writes to `mut " + argument.name + "`";
+  for (const OpArgument &argument : op.arguments)
+    if (argument.type == "Tensor[]")
+      return "it takes `" + argument.name + "`, a list of tensors";
   if (std::none_of(op.arguments.begin(), op.arguments.end(), isTensor))
     return "it takes no tensor";
   if (std::find(op.results.begin(), op.results.end(), "Tensor?") != op.results.end())

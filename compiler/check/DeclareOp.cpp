@@ -23,6 +23,8 @@ static std::string schemaType(const Type *type) {
     return "float?";
   if (type->kind == TypeKind::List)
     return "int[]";
+  if (type->kind == TypeKind::TensorList)
+    return "Tensor[]";
   if (type->kind == TypeKind::DType)
     return "ScalarType";
   if (type->kind == TypeKind::String)
@@ -176,7 +178,7 @@ bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Param
       diags.report(diag::SchemaType, parameter.type->range, spec.str());
   }
   bool isWrong = argument.type.empty();
-  if (parameter.isMut && !type->isError() && !type->isTensor()) {
+  if (parameter.isMut && !type->isError() && !type->isTensor() && type->kind != TypeKind::TensorList) {
     diags.report(diag::MutScalar, parameter.range, parameter.name.text);
     isWrong = true;
   }

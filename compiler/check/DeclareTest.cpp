@@ -30,6 +30,18 @@ static std::optional<std::string> inputText(const Value &value, std::string_view
   bool isOptional = type.ends_with("?");
   if (value.isNone())
     return isOptional ? std::optional<std::string>("none") : std::nullopt;
+  if (type == "Tensor[]") {
+    if (!value.isSequence() || tensorText(value))
+      return std::nullopt;
+    std::string text = "[";
+    for (const Value &item : value.asSequence().items) {
+      auto tensor = tensorText(item);
+      if (!tensor)
+        return std::nullopt;
+      text += (text.size() > 1 ? "," : "") + *tensor;
+    }
+    return text + "]";
+  }
   if (type.starts_with("Tensor"))
     return tensorText(value);
   if (type == "bool")

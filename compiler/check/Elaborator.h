@@ -115,6 +115,7 @@ private:
   Operand binary(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand comparison(ast::CompareOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
+  Operand joinLists(const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand compareNone(bool isNone, const Operand &operand, SourceRange range);
   Operand power(const Operand &base, const Operand &exponent, SourceRange range);
   Operand divisionOfInts(const Operand &lhs, const Operand &rhs, SourceRange range);
@@ -146,6 +147,7 @@ private:
   bool fitsConstant(const Value &value, DType element);
   Node *condition(const Operand &operand, SourceRange range);
   static bool isOneElement(const Operand &operand);
+  static bool isEmptyList(const Operand &operand);
   void reportNoCondition(const Operand &operand, SourceRange range);
   Node *intNode(const Operand &operand, std::string_view what);
   Node *listNode(const Operand &operand, std::string_view what);

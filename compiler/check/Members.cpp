@@ -18,6 +18,7 @@ std::string_view memberBaseOf(const Type &type) {
   case TypeKind::Optional:
     return type.isOptionalFloat() ? "Tile" : "Tensor";
   case TypeKind::List:
+  case TypeKind::TensorList:
     return "List";
   case TypeKind::DType:
     return "DType";

@@ -54,6 +54,8 @@ std::string Type::str() const {
   }
   case TypeKind::List:
     return "List[Int]";
+  case TypeKind::TensorList:
+    return "List[Tensor]";
   case TypeKind::String:
     return "String";
   case TypeKind::DType:
@@ -78,6 +80,7 @@ TypeTable::TypeTable() {
   dtype = make(TypeKind::DType);
   list = make(TypeKind::List);
   tensor = make(TypeKind::Tensor);
+  tensorList = make(TypeKind::TensorList);
   function = make(TypeKind::Function);
   range = make(TypeKind::Range);
   optionalTensor = optional(tensor);

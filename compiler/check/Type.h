@@ -11,16 +11,17 @@
 namespace kpkg::compiler {
 
 enum class TypeKind : uint8_t {
-  Error,    ///< poison: an error was reported; compatible with every use
-  None,     ///< the type of `None` and of functions without a result
-  Scalar,   ///< one number of kind `element`
-  Tile,     ///< a value of shape `shape` and element type `element`
-  View,     ///< `Tensor[T, rank]` in a kernel: memory; with a shape, scratch memory of the block
-  Window,   ///< `t.tile[..](..)`: a block of a view, of shape `shape`
-  Tensor,   ///< a tensor on the host; `rank` is -1 unless known
-  Optional, ///< items[0] or None
-  Tuple,    ///< `items`
-  List,     ///< list of Int
+  Error,      ///< poison: an error was reported; compatible with every use
+  None,       ///< the type of `None` and of functions without a result
+  Scalar,     ///< one number of kind `element`
+  Tile,       ///< a value of shape `shape` and element type `element`
+  View,       ///< `Tensor[T, rank]` in a kernel: memory; with a shape, scratch memory of the block
+  Window,     ///< `t.tile[..](..)`: a block of a view, of shape `shape`
+  Tensor,     ///< a tensor on the host; `rank` is -1 unless known
+  Optional,   ///< items[0] or None
+  Tuple,      ///< `items`
+  List,       ///< list of Int
+  TensorList, ///< list of tensors on the host
   String,
   DType,
   Function, ///< a comptime function value
@@ -44,6 +45,7 @@ struct Type {
   bool isNumeric() const { return isScalar() || isTile(); }
   bool isScratch() const { return kind == TypeKind::View && !shape.empty(); }
   bool isTensor() const { return kind == TypeKind::Tensor; }
+  bool isList() const { return kind == TypeKind::List || kind == TypeKind::TensorList; }
   bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
   bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
   /// Returns the number of elements of a tile, a window or scratch memory.
@@ -57,7 +59,8 @@ struct Type {
 class TypeTable {
 public:
   TypeTable();
-  const Type *error, *none, *string, *dtype, *list, *tensor, *optionalTensor, *optionalFloat, *function, *range;
+  const Type *error, *none, *string, *dtype, *list, *tensor, *tensorList, *optionalTensor, *optionalFloat, *function,
+      *range;
 
   const Type *scalar(DType element);
   const Type *boolean() { return scalar(DType::Bool); }

@@ -36,6 +36,8 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
     return plan_ir::TensorType::get(context);
   case TypeKind::List:
     return plan_ir::ListType::get(context);
+  case TypeKind::TensorList:
+    return plan_ir::TensorListType::get(context);
   case TypeKind::DType:
     return plan_ir::DTypeType::get(context);
   case TypeKind::String:
@@ -51,6 +53,12 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
     break;
   }
   llvm_unreachable("a type that the checker keeps out of ops");
+}
+
+/// Returns whether the list that a node makes or reads is one of tensors.
+bool isOfTensors(const hir::Node &node) {
+  const Type *list = node.kind == Kind::MakeList ? node.type : node.operands[0]->type;
+  return list->kind == TypeKind::TensorList;
 }
 
 /// The body of one op.
@@ -111,6 +119,7 @@ private:
   mlir::Value isNone(const hir::Node &node);
   mlir::Value count(const hir::Node &node);
   mlir::Value tensorForm(const hir::Node &node);
+  mlir::Value list(const hir::Node &node);
   void call(const hir::Node &node);
   void launch(const hir::Node &node);
 };
@@ -130,7 +139,7 @@ mlir::Value OpBody::count(const hir::Node &node) {
   case Kind::Extent:
     return make<plan_ir::DimOp>(node);
   case Kind::ListLength:
-    return make<plan_ir::ListLenOp>(node);
+    return isOfTensors(node) ? make<plan_ir::TensorsLenOp>(node) : make<plan_ir::ListLenOp>(node);
   case Kind::DTypeSize:
     return make<plan_ir::DTypeSizeOp>(node);
 #define HIR_COUNT(Name)
@@ -174,6 +183,26 @@ mlir::Value OpBody::tensorForm(const hir::Node &node) {
   llvm_unreachable("a node that is no other form of a tensor");
 }
 
+mlir::Value OpBody::list(const hir::Node &node) {
+  bool ofTensors = isOfTensors(node);
+  switch (node.kind) {
+  case Kind::MakeList:
+    return ofTensors ? make<plan_ir::TensorsOp>(node) : make<plan_ir::ListOp>(node);
+  case Kind::ListGet:
+    return ofTensors ? make<plan_ir::TensorsGetOp>(node) : make<plan_ir::ListGetOp>(node);
+  case Kind::ListSet:
+    return make<plan_ir::ListSetOp>(node);
+  case Kind::ListAppend:
+    return ofTensors ? make<plan_ir::TensorsAppendOp>(node) : make<plan_ir::ListAppendOp>(node);
+  case Kind::ListConcat:
+    return ofTensors ? make<plan_ir::TensorsConcatOp>(node) : make<plan_ir::ListConcatOp>(node);
+  case Kind::ListSlice:
+    return ofTensors ? make<plan_ir::TensorsSliceOp>(node) : make<plan_ir::ListSliceOp>(node);
+  default: // ListEqual
+    return make<plan_ir::ListEqOp>(node);
+  }
+}
+
 mlir::Value OpBody::leaf(const hir::Node &node) {
   Location loc = location(node.range);
   if (node.kind == Kind::Pow) // of Ints: the only elementwise kind that is special to plans
@@ -214,19 +243,13 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
 #include "compiler/check/HirKinds.def"
     return tensorForm(node);
   case Kind::MakeList:
-    return make<plan_ir::ListOp>(node);
   case Kind::ListGet:
-    return make<plan_ir::ListGetOp>(node);
   case Kind::ListSet:
-    return make<plan_ir::ListSetOp>(node);
   case Kind::ListAppend:
-    return make<plan_ir::ListAppendOp>(node);
   case Kind::ListConcat:
-    return make<plan_ir::ListConcatOp>(node);
   case Kind::ListSlice:
-    return make<plan_ir::ListSliceOp>(node);
   case Kind::ListEqual:
-    return make<plan_ir::ListEqOp>(node);
+    return list(node);
   case Kind::BroadcastShapes:
     return make<plan_ir::BroadcastShapesOp>(node);
   case Kind::DTypeEqual:

@@ -399,6 +399,8 @@ void FunctionEncoder::encodePoison(Value result) {
     return add(Opcode::const_string, {reg}, {}, {program.string("")});
   case 'l':
     return add(Opcode::list, {reg}, {});
+  case 'v':
+    return add(Opcode::tensors, {reg}, {});
   default:
     return add(Opcode::none, {reg}, {});
   }

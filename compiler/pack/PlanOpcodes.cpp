@@ -21,6 +21,8 @@ plan::RegisterType registerTypeOf(Type type) {
     return 't';
   if (isa<plan_ir::ListType>(type))
     return 'l';
+  if (isa<plan_ir::TensorListType>(type))
+    return 'v';
   if (isa<plan_ir::DTypeType>(type))
     return 'd';
   if (isa<plan_ir::StringType>(type))

@@ -16,6 +16,10 @@ std::string checkBackward(const OpEntry &op, const std::vector<OpEntry> &ops) {
   if (found->backward)
     return "has the backward '" + backward.op + "', which has one itself";
   auto isTensor = [](const OpArgument &argument) { return argument.kind == KPKG_TENSOR; };
+  auto isList = [](const OpArgument &argument) { return argument.kind == KPKG_TENSOR_LIST; };
+  if (std::any_of(op.arguments.begin(), op.arguments.end(), isList) ||
+      std::any_of(found->arguments.begin(), found->arguments.end(), isList))
+    return "has a backward, but it or that one takes a list of tensors";
   auto writes = [](const OpArgument &argument) { return argument.mutates; };
   if (std::any_of(op.arguments.begin(), op.arguments.end(), writes) ||
       std::any_of(found->arguments.begin(), found->arguments.end(), writes))

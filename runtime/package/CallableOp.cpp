@@ -148,7 +148,7 @@ bool CallableOp::countReason(const std::string &reason) const {
 Status CallableOp::runFallback(const Fallback &target, const Error &reason, Frame &frame, kpkg_call &call) const {
   kpkg_call complete = call;
   complete.arguments = frame.values.data();
-  complete.argument_count = int32_t(frame.values.size());
+  complete.argument_count = int32_t(frame.declared);
   kpkg_status status = target.function(target.context, static_cast<const kpkg_op *>(this), &complete);
   if (status != KPKG_ERROR_NO_INSTANCE)
     noteFallback(effectivePolicy(), "its fallback", reason.message);

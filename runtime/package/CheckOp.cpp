@@ -47,7 +47,10 @@ std::string schemaOf(const OpEntry &op) {
     const OpArgument &argument = op.arguments[i];
     std::string type = argument.type;
     if (argument.mutates)
-      type = std::string("Tensor(") + alias++ + "!)" + (argument.optional ? "?" : "");
+      type = std::string("Tensor(") + alias++ + "!)" +
+             (argument.kind == KPKG_TENSOR_LIST ? "[]"
+              : argument.optional               ? "?"
+                                                : "");
     text += (i ? ", " : "") + type + " " + argument.name;
     if (argument.defaultValue.kind != KPKG_DEFAULT)
       text += "=" + spelling(argument);
@@ -89,8 +92,10 @@ static std::string checkNames(const OpEntry &op) {
       return "has an argument '" + argument.name + "', which is no name";
     if (!names.insert(argument.name).second)
       return "has two arguments '" + argument.name + "'";
-    if (argument.mutates && argument.kind != KPKG_TENSOR)
+    if (argument.mutates && argument.kind != KPKG_TENSOR && argument.kind != KPKG_TENSOR_LIST)
       return "writes argument '" + argument.name + "', which is no tensor";
+    if (argument.optional && argument.kind == KPKG_TENSOR_LIST)
+      return "has an argument '" + argument.name + "' that is a list or None";
     if (argument.defaultValue.kind == KPKG_STRING && !isPlainText(argument.text))
       return "has a default of '" + argument.name + "' with quotes, backslashes or characters that are not ASCII";
   }

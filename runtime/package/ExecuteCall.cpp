@@ -242,11 +242,7 @@ static Status checkAddresses(const OpEntry &op, const Frame &frame) {
     } else if (address % uint64_t(plan::dtypeBytes(meta.dtype)) != 0)
       what = "is not aligned to its element size";
     if (what)
-      return Error{KPKG_ERROR_KERNEL,
-                   op.name + ": argument '" + op.arguments[i].name + "' " + what,
-                   op.name,
-                   {},
-                   op.arguments[i].name};
+      return frame.argumentError(op, i, what);
   }
   return {};
 }

@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace kpkg::package {
@@ -37,11 +39,13 @@ private:
 inline constexpr int64_t addressAlignment = 16;
 
 struct Frame {
-  /// The call's arguments with defaults filled in, in the C format and in the plan's.
+  /// The call's arguments with defaults filled in, in the C format and in the plan's. The tensors of lists follow
+  /// behind the arguments of the schema.
   std::vector<kpkg_value> values;
   std::vector<plan::Argument> arguments;
   /// Data pointers of tensor arguments.
   std::vector<uint64_t> addresses;
+  size_t declared = 0;          ///< how many of them the schema has
   std::vector<int64_t> singles; ///< by argument: the entry of a list that was given as an int
   /// The reason, if an argument's dtype or device rules out every package.
   std::string foreign;
@@ -66,7 +70,14 @@ struct Frame {
   /// be null.
   Status bind(const OpEntry &op, const kpkg_call &call, const Restriction *allowed);
   /// Binds a tensor, which must be on the device of `placed`, the previous tensor; it becomes `placed`.
-  Status bindTensor(const OpEntry &op, size_t number, const OpArgument *&placed);
+  Status bindTensor(const OpEntry &op, size_t index, std::optional<size_t> &placed);
+  /// Binds the tensors of a list, which get the indices from `next` on.
+  Status bindTensorList(const OpEntry &op, size_t number, size_t &next, std::optional<size_t> &placed);
+  /// Returns the argument of the schema that `values[index]` is, or the list that it is in.
+  size_t declaredIndex(size_t index) const;
+  /// Returns how callers know `values[index]`: "x", or "params[3]".
+  std::string nameOf(const OpEntry &op, size_t index) const;
+  Error argumentError(const OpEntry &op, size_t index, const std::string &what) const;
   /// Sets `device` and `driver`.
   void placeOn(kpkg_device where);
   /// Takes the arguments as they are, for an op without a known schema.

@@ -58,6 +58,9 @@ static std::optional<std::string> mismatch(const plan::Program &program, const O
     case KPKG_STRING:
       expected = plan::Argument::Kind::String;
       break;
+    case KPKG_TENSOR_LIST:
+      expected = plan::Argument::Kind::TensorList;
+      break;
     default:
       break;
     }

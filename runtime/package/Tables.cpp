@@ -67,9 +67,12 @@ void resolveType(OpArgument &argument) {
     base.pop_back();
   }
   argument.mutates = argument.mut;
+  if (base.starts_with("Tensor(") && base.ends_with("!)[]"))
+    argument.mutates = true, base = "Tensor[]";
   if (base.starts_with("Tensor(") && base.ends_with("!)"))
     argument.mutates = true, base = "Tensor";
   for (auto [name, kind] : {std::pair{"Tensor", KPKG_TENSOR},
+                            {"Tensor[]", KPKG_TENSOR_LIST},
                             {"int", KPKG_INT},
                             {"SymInt", KPKG_INT},
                             {"float", KPKG_FLOAT},

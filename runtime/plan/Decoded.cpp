@@ -44,6 +44,8 @@ Argument::Kind argumentKind(RegisterType type) {
     return Kind::DType;
   case 's':
     return Kind::String;
+  case 'v':
+    return Kind::TensorList;
   }
   return Kind::None;
 }

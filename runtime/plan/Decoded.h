@@ -20,7 +20,7 @@ std::string_view opcodeSignature(Opcode op);
 
 /// The type of a register, as a letter of Opcodes.def.
 using RegisterType = char;
-inline constexpr std::string_view registerTypes = "ifbtldsIFB";
+inline constexpr std::string_view registerTypes = "ifbtldsIFBv";
 /// Returns the kind of arguments for registers of this type.
 Argument::Kind argumentKind(RegisterType type);
 inline bool isPassThrough(RegisterType type) { return type == 'I' || type == 'F' || type == 'B'; }

@@ -32,7 +32,9 @@ private:
       return "None";
     const Buffer &buffer = resolution.buffers[static_cast<size_t>(view.buffer)];
     std::string name;
-    if (buffer.kind == Buffer::Kind::Argument)
+    if (buffer.kind == Buffer::Kind::Argument && buffer.list >= 0)
+      name = fmt::format("{}[{}]", program.arguments()[static_cast<size_t>(buffer.list)].name, buffer.element);
+    else if (buffer.kind == Buffer::Kind::Argument)
       name = program.arguments()[static_cast<size_t>(buffer.argument)].name;
     else
       name = fmt::format("{}{}", buffer.kind == Buffer::Kind::Result ? "result" : "temporary", view.buffer);

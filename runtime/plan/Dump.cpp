@@ -98,6 +98,8 @@ std::string typeName(RegisterType type) {
     return "DType";
   case 's':
     return "String";
+  case 'v':
+    return "List of Tensor";
   case 'I':
     return "Int as passed";
   case 'F':

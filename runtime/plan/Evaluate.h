@@ -17,8 +17,10 @@ namespace kpkg::plan {
 class Program;
 
 inline constexpr int maxRank = 16;
-/// Maximum length of a list.
+/// Maximum length of a list of Int.
 inline constexpr int maxList = 64;
+/// Maximum length of a list of tensors.
+inline constexpr size_t maxTensorList = 4096;
 /// The number of compute units that plans see on every host, so that results that depend on the division of work are
 /// the same everywhere.
 inline constexpr int64_t hostProcessors = 16;
@@ -34,17 +36,19 @@ struct TensorMeta {
   const int64_t *strides = nullptr;
 };
 
-/// One argument of a call, in the order of the op's schema, with defaults filled in.
+/// One argument of a call, with defaults filled in.
 struct Argument {
-  enum class Kind : uint8_t { None, Tensor, Int, Float, Bool, List, DType, String };
+  enum class Kind : uint8_t { None, Tensor, Int, Float, Bool, List, DType, String, TensorList };
   Kind kind = Kind::None;
   TensorMeta tensor;             // Tensor
   int64_t integer = 0;           // Int; Bool (0 or 1); DType (its number)
   double real = 0;               // Float
   std::span<const int64_t> list; // List
   std::string_view string;       // String
+  size_t first = 0, count = 0;   // TensorList: its tensors are these arguments of the call
 };
 
+/// The arguments in the order of the op's schema. Behind them are the tensors of all TensorLists, in the same order.
 using CallSignature = std::span<const Argument>;
 
 //===--- What comes out -------------------------------------------------------------------------------------------===//
@@ -73,7 +77,7 @@ struct View {
 
 struct Buffer {
   enum class Kind : uint8_t {
-    Argument, ///< memory of the call's argument `argument`
+    Argument, ///< memory of the argument `argument` of the call, which may be a tensor of a list
     Result,   ///< new memory that outputs view, which is returned to the caller
     Temporary ///< lives until the call's last step; at `offset` in one block of Resolution::temporaryBytes
   };
@@ -81,6 +85,9 @@ struct Buffer {
   int32_t argument = -1;
   int64_t bytes = 0; ///< Result, Temporary
   int64_t offset = 0;
+  /// Argument: the list in the schema whose tensor `element` it is, or -1.
+  int32_t list = -1;
+  int32_t element = -1;
 };
 
 /// Copies element by element. Both views have the same shape and dtype, and do not overlap.
@@ -147,7 +154,7 @@ struct Error {
   Kind kind = Kind::Raised;
   std::string message;   ///< includes the offending values
   std::string op;        ///< the op of the call, "kpkg::softmax"
-  int32_t argument = -1; ///< index of the offending argument, or -1
+  int32_t argument = -1; ///< index in the schema of the offending argument, or -1
 };
 
 //===--- Doing it -------------------------------------------------------------------------------------------------===//

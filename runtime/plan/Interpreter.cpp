@@ -11,16 +11,20 @@ namespace kpkg::plan {
 static constexpr int64_t maxSteps = 1 << 20;
 static constexpr size_t valuesPerStep = 16, bytesPerStep = 256;
 static constexpr size_t maxPool = 1u << 18;
+static constexpr size_t maxTensorLists = 1u << 16; // of an evaluation
 
 Interpreter::Interpreter(const DecodedModule &module, CallSignature call, Resolution &resolution, int64_t processors,
                          Workspace &workspace)
     : module(module), call(call), resolution(resolution), memory(resolution, workspace.memory), stack(workspace.stack),
       values(workspace.values), pool(workspace.pool), strings(workspace.strings), active(workspace.active),
-      fuel(maxSteps), processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
+      tensorLists(workspace.tensorLists), listed(workspace.listed), fuel(maxSteps),
+      processors(std::clamp<int64_t>(processors, 1, maxProcessors)) {
   stack.clear();
   values.clear();
   pool.clear();
   active.clear();
+  tensorLists.clear();
+  listed.clear();
   strings.assign(module.strings.begin(), module.strings.end());
 }
 
@@ -145,7 +149,8 @@ bool Interpreter::runFunction(uint32_t index, size_t frame) {
       // Families by number, in the groups of Opcodes.def.
       auto number = static_cast<uint8_t>(i.op);
       bool ok = number < 104   ? scalar(i, f, regs)
-                : number < 120 ? list(i, f, regs)
+                : number < 113 ? list(i, f, regs)
+                : number < 120 ? tensorList(i, f, regs)
                 : number < 136 ? query(i, f, regs)
                                : tensor(i, f, regs);
       if (!ok)
@@ -170,6 +175,8 @@ std::string Interpreter::format(const Value &value, RegisterType type) const {
     return std::string(dtypeName(static_cast<DType>(value.bits)));
   case 's':
     return std::string(strings[static_cast<size_t>(value.bits)]);
+  case 'v':
+    return fmt::format("a list of {} tensors", tensorLists[static_cast<size_t>(value.bits)].count);
   default: // the author's text names the tensor
     return value.bits < 0 ? "None" : describeView(memory.view(static_cast<TensorId>(value.bits)));
   }
@@ -194,6 +201,8 @@ bool Interpreter::raise(const Instruction &i, const Function &f, Value *regs) {
   for (uint16_t reg : operands)
     if (argument < 0 && f.registerTypes[reg] == 't')
       argument = memory.argumentOf(static_cast<TensorId>(regs[reg].bits));
+    else if (argument < 0 && f.registerTypes[reg] == 'v')
+      argument = tensorLists[static_cast<size_t>(regs[reg].bits)].argument;
   return fail(Error::Kind::Raised, std::move(message), argument);
 }
 
@@ -274,6 +283,68 @@ bool Interpreter::list(const Instruction &i, const Function &f, Value *regs) {
     if (!broadcastShapes({entries.data(), size}, listOf(regs[operands[1]]), shape, why))
       return fail(Error::Kind::Argument, why);
     return makeList(shape.span(), out);
+  }
+  }
+}
+
+bool Interpreter::makesRoomFor(size_t tensors) {
+  if (tensors > maxTensorList)
+    return fail(Error::Kind::Limit, fmt::format("a list of {} tensors, more than {}", tensors, maxTensorList));
+  if (listed.size() + tensors > maxPool || tensorLists.size() >= maxTensorLists)
+    return fail(Error::Kind::Limit, fmt::format("more than {} lists of tensors, or lists with more than {} tensors",
+                                                maxTensorLists, maxPool));
+  return true;
+}
+
+bool Interpreter::tensorList(const Instruction &i, const Function &f, Value *regs) {
+  auto operands = f.operandsOf(i);
+  Value &out = regs[f.resultsOf(i)[0]];
+  auto given = [&](size_t k) { return tensorLists[static_cast<size_t>(regs[operands[k]].bits)]; };
+  /// Makes a list of a part of another one, and tensors behind it.
+  auto make = [&](TensorList head, size_t more, auto tensor) {
+    if (!makesRoomFor(head.count + more))
+      return false;
+    TensorList made{listed.size(), head.count + more, -1};
+    for (size_t k = 0; k < head.count; ++k)
+      listed.push_back(TensorId(listed[head.first + k]));
+    for (size_t k = 0; k < more; ++k)
+      listed.push_back(TensorId(tensor(k)));
+    out = {static_cast<int64_t>(tensorLists.size()), -1};
+    tensorLists.push_back(made);
+    return true;
+  };
+  auto ofRegister = [&](size_t from) {
+    return [&, from](size_t k) { return static_cast<TensorId>(regs[operands[from + k]].bits); };
+  };
+  switch (i.op) {
+  case Opcode::tensors:
+    return make({}, operands.size(), ofRegister(0));
+  case Opcode::tensors_append:
+    return make(given(0), 1, ofRegister(1));
+  case Opcode::tensors_concat:
+    return make(given(0), given(1).count, [&, tail = given(1)](size_t k) { return listed[tail.first + k]; });
+  case Opcode::tensors_slice: {
+    TensorList list = given(0);
+    auto length = static_cast<int64_t>(list.count);
+    auto cut = [&](int64_t bound) { return std::clamp<int64_t>(bound < 0 ? bound + length : bound, 0, length); };
+    int64_t from = cut(regs[operands[1]].bits), to = std::max(from, cut(regs[operands[2]].bits));
+    return make({list.first + static_cast<size_t>(from), static_cast<size_t>(to - from), -1}, 0, ofRegister(0));
+  }
+  case Opcode::tensors_len:
+    out = {static_cast<int64_t>(given(0).count), -1};
+    return true;
+  default: { // tensors_get
+    TensorList list = given(0);
+    auto length = static_cast<int64_t>(list.count);
+    int64_t index = regs[operands[1]].bits;
+    if (index < -length || index >= length) {
+      std::string name =
+          list.argument < 0 ? "a list" : fmt::format("`{}`", module.arguments[static_cast<size_t>(list.argument)].name);
+      return fail(Error::Kind::Argument,
+                  fmt::format("index {} is out of range for {} of {} tensors", index, name, length), list.argument);
+    }
+    out = {listed[list.first + static_cast<size_t>(index < 0 ? index + length : index)], -1};
+    return true;
   }
   }
 }

@@ -8,11 +8,17 @@
 namespace kpkg::plan {
 
 /// The contents of a register. Int, Bool, DType: the number; Float: its bits; Tensor: its TensorId; String: index in
-/// the interpreter's strings; List: start in the pool * 256 + length.
+/// the interpreter's strings. List of Int: start in the pool * 256 + length; List of Tensor: index in `tensorLists`.
 struct Value {
   int64_t bits = 0;
   /// Only for pass-through scalars: the call's argument, or -1 if `bits` is the value.
   int32_t argument = -1;
+};
+
+/// A list of tensors: a range of the interpreter's `listed`.
+struct TensorList {
+  size_t first = 0, count = 0;
+  int32_t argument = -1; ///< the argument of the call that it is, or -1
 };
 
 /// The allocations of an evaluation, which later ones may reuse.
@@ -21,6 +27,8 @@ struct Workspace {
   std::vector<int64_t> pool;
   std::vector<std::string_view> strings;
   std::vector<uint32_t> active;
+  std::vector<TensorList> tensorLists;
+  std::vector<TensorId> listed;
   Memory::Storage memory;
 };
 
@@ -35,6 +43,9 @@ public:
 private:
   /// Fills `values`.
   bool bindArguments();
+  /// Checks the number of arguments, and where the tensors of lists are.
+  bool checkCall();
+  bool bindTensorList(size_t index, Value &value);
   /// Creates the registers of a function. Those from the returned index on are its arguments.
   size_t pushFrame(uint32_t index);
   /// Runs a function, removes its registers, and leaves the results in `values`.
@@ -45,6 +56,7 @@ private:
   bool scalar(const Instruction &i, const Function &f, Value *regs);
   bool intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result);
   bool list(const Instruction &i, const Function &f, Value *regs);
+  bool tensorList(const Instruction &i, const Function &f, Value *regs);
   bool query(const Instruction &i, const Function &f, Value *regs);
   bool tensor(const Instruction &i, const Function &f, Value *regs);
   bool viewOrCopy(const Instruction &i, TensorId source, std::span<const uint16_t> operands, Value *regs,
@@ -66,6 +78,8 @@ private:
     return {pool.data() + (value.bits >> 8), static_cast<size_t>(value.bits & 255)};
   }
   bool makeList(std::span<const int64_t> entries, Value &value);
+  /// Fails if lists of tensors cannot have one more list of this length.
+  bool makesRoomFor(size_t tensors);
   std::string format(const Value &value, RegisterType type) const;
 
   const DecodedModule &module;
@@ -77,6 +91,8 @@ private:
   std::vector<int64_t> &pool; ///< entries of lists
   std::vector<std::string_view> &strings;
   std::vector<uint32_t> &active; ///< functions, outermost first
+  std::vector<TensorList> &tensorLists;
+  std::vector<TensorId> &listed; ///< tensors of lists
   int64_t fuel;                  ///< remaining steps
   const int64_t processors;
   std::optional<Error> failure;

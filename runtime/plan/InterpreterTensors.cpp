@@ -212,14 +212,51 @@ bool Interpreter::launch(const Instruction &i, const Function &f, Value *regs) {
 //===--- Entry ----------------------------------------------------------------------------------------------------===//
 
 static std::string_view kindName(Argument::Kind kind) {
-  constexpr std::string_view names[] = {"None", "Tensor", "Int", "Float", "Bool", "List", "DType", "String"};
+  constexpr std::string_view names[] = {"None", "Tensor", "Int",    "Float",         "Bool",
+                                        "List", "DType",  "String", "List of Tensor"};
   return names[static_cast<size_t>(kind)];
 }
 
+bool Interpreter::checkCall() {
+  const size_t declared = module.arguments.size();
+  size_t next = declared;
+  for (size_t k = 0; k < std::min(declared, call.size()); ++k) {
+    if (call[k].kind != Argument::Kind::TensorList)
+      continue;
+    if (call[k].first != next || call[k].count > call.size() - std::min(next, call.size()))
+      return fail(Error::Kind::Argument,
+                  fmt::format("argument `{}` is a list without its tensors", module.arguments[k].name));
+    next += call[k].count;
+  }
+  if (call.size() != next)
+    return fail(Error::Kind::Argument, fmt::format("{} arguments, expected {}", call.size(), next));
+  return true;
+}
+
+bool Interpreter::bindTensorList(size_t index, Value &value) {
+  const Argument &given = call[index];
+  const ArgumentInfo &wanted = module.arguments[index];
+  if (!makesRoomFor(given.count))
+    return false;
+  value = {static_cast<int64_t>(tensorLists.size()), -1};
+  tensorLists.push_back({listed.size(), given.count, static_cast<int32_t>(index)});
+  for (size_t k = 0; k < given.count; ++k) {
+    const Argument &tensor = call[given.first + k];
+    if (tensor.kind != Argument::Kind::Tensor)
+      return fail(Error::Kind::Argument,
+                  fmt::format("`{}[{}]` is {}, expected Tensor", wanted.name, k, kindName(tensor.kind)),
+                  static_cast<int32_t>(index));
+    ArgumentPlace place{static_cast<int32_t>(given.first + k), static_cast<int32_t>(index), static_cast<int32_t>(k)};
+    if (!memory.addArgument(tensor.tensor, place, wanted.name, wanted.isMut, listed.emplace_back()))
+      return failMemory();
+  }
+  return true;
+}
+
 bool Interpreter::bindArguments() {
-  if (call.size() != module.arguments.size())
-    return fail(Error::Kind::Argument, fmt::format("{} arguments, expected {}", call.size(), module.arguments.size()));
-  for (size_t k = 0; k < call.size(); ++k) {
+  if (!checkCall())
+    return false;
+  for (size_t k = 0; k < module.arguments.size(); ++k) {
     const Argument &given = call[k];
     const ArgumentInfo &wanted = module.arguments[k];
     auto index = static_cast<int32_t>(k);
@@ -240,11 +277,15 @@ bool Interpreter::bindArguments() {
     switch (given.kind) {
     case Argument::Kind::Tensor: {
       TensorId id;
-      if (!memory.addArgument(given.tensor, index, wanted.name, wanted.isMut, id))
+      if (!memory.addArgument(given.tensor, {index, index}, wanted.name, wanted.isMut, id))
         return failMemory();
       value.bits = id;
       break;
     }
+    case Argument::Kind::TensorList:
+      if (!bindTensorList(k, value))
+        return false;
+      break;
     case Argument::Kind::Float:
       value.bits = std::bit_cast<int64_t>(given.real);
       break;

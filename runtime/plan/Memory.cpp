@@ -73,16 +73,21 @@ bool Memory::add(const BufferState &buffer, TensorId &id) {
   return true;
 }
 
-bool Memory::addArgument(const TensorMeta &meta, int32_t index, std::string_view name, bool isMut, TensorId &id) {
+std::string Memory::BufferState::text() const {
+  return place.element < 0 ? std::string(name) : fmt::format("{}[{}]", name, place.element);
+}
+
+bool Memory::addArgument(const TensorMeta &meta, const ArgumentPlace &place, std::string_view name, bool isMut,
+                         TensorId &id) {
   BufferState buffer;
   buffer.kind = Buffer::Kind::Argument;
-  buffer.argument = index;
+  buffer.place = place;
   buffer.name = name;
   buffer.isMut = isMut;
   buffer.dtype = meta.dtype;
   std::string why;
   if (!viewOfArgument(meta, buffer.whole, why))
-    return fail(fmt::format("argument `{}`: {}", name, why), index);
+    return fail(fmt::format("argument `{}`: {}", buffer.text(), why), place.declared);
   if (buffer.whole.numel() > 0)
     offsetRange(buffer.whole, buffer.least, buffer.greatest);
   buffer.version = 1;
@@ -139,7 +144,7 @@ const Memory::BufferState &Memory::rootOf(const View &view) const {
   return *buffer;
 }
 
-int32_t Memory::argumentOf(TensorId id) const { return id < 0 ? -1 : rootOf(view(id)).argument; }
+int32_t Memory::argumentOf(TensorId id) const { return id < 0 ? -1 : rootOf(view(id)).place.declared; }
 
 bool Memory::isWholeArgument(TensorId id) const {
   if (id < 0)
@@ -155,8 +160,8 @@ std::string Memory::describe(TensorId id) const {
   if (id < 0)
     return "None";
   const View &v = view(id);
-  std::string_view name = buffers[static_cast<size_t>(v.buffer)].name;
-  return isWholeArgument(id) ? fmt::format("`{}` ({})", name, describeView(v)) : describeView(v);
+  return isWholeArgument(id) ? fmt::format("`{}` ({})", buffers[static_cast<size_t>(v.buffer)].text(), describeView(v))
+                             : describeView(v);
 }
 
 //===--- Steps ----------------------------------------------------------------------------------------------------===//
@@ -166,7 +171,9 @@ View Memory::emitted(const View &view) {
   if (buffer.emitted < 0) {
     buffer.emitted = static_cast<int32_t>(resolution.buffers.size());
     int64_t bytes = buffer.kind == Buffer::Kind::Argument ? 0 : dtypeBytes(buffer.dtype, buffer.whole.numel());
-    resolution.buffers.push_back({buffer.kind, buffer.argument, bytes, 0});
+    const ArgumentPlace &place = buffer.place;
+    resolution.buffers.push_back(
+        {buffer.kind, place.index, bytes, 0, place.element < 0 ? -1 : place.declared, place.element});
   }
   View result = view;
   result.buffer = buffer.emitted;
@@ -213,12 +220,13 @@ bool Memory::afterWrite(const View &view) {
 bool Memory::checkWritable(const View &view, std::string_view kernel) {
   const BufferState &root = rootOf(view);
   if (!root.isMut)
-    return fail(fmt::format("launch of {}: it writes `{}`, which is not `mut`", kernel, root.name), root.argument);
+    return fail(fmt::format("launch of {}: it writes `{}`, which is not `mut`", kernel, root.text()),
+                root.place.declared);
   for (View v = view;; v = this->view(bufferOf(v).origin)) {
     if (mayOverlapItself(v))
       return fail(fmt::format("launch of {}: it writes {} with strides {}, whose elements share memory", kernel,
                               describeView(v), describeShape(v.stridesSpan())),
-                  root.argument);
+                  root.place.declared);
     if (bufferOf(v).origin < 0)
       return true;
   }
@@ -245,7 +253,7 @@ bool Memory::checkDisjoint(const LaunchStep &step, std::span<const TensorId> ids
       if (other.buffer == written.buffer && mayOverlap(written, other, 0))
         return fail(fmt::format("launch of {}: argument {}, which it writes, shares memory with argument {}",
                                 step.kernel, i, k),
-                    bufferOf(written).argument);
+                    bufferOf(written).place.declared);
     }
   }
   return true;

@@ -8,6 +8,13 @@ namespace kpkg::plan {
 /// Index of a tensor created during an evaluation; -1 is the null tensor.
 using TensorId = int32_t;
 
+/// Where a tensor argument comes from.
+struct ArgumentPlace {
+  int32_t index = -1;    ///< among the arguments of the call
+  int32_t declared = -1; ///< in the schema: the same, or the list
+  int32_t element = -1;  ///< in the list, or -1
+};
+
 /// Creates tensors, and converts their uses to steps. Functions return false with error() set.
 ///
 /// A fold, reshape or contiguous may need a copy. The copy is emitted at its first use, refreshed if its source was
@@ -19,8 +26,8 @@ public:
   /// Discards the contents of `storage`.
   Memory(Resolution &resolution, Storage &storage);
 
-  /// Creates the tensor of argument `index` after checking its metadata.
-  bool addArgument(const TensorMeta &meta, int32_t index, std::string_view name, bool isMut, TensorId &id);
+  /// Creates the tensor of an argument after checking its metadata. `name` is that in the schema.
+  bool addArgument(const TensorMeta &meta, const ArgumentPlace &place, std::string_view name, bool isMut, TensorId &id);
   bool allocate(std::span<const int64_t> shape, DType dtype, TensorId &id);
   /// Creates a tensor that views the buffer of `view.buffer`, after checking that it is inside.
   bool addView(const View &view, TensorId &id);
@@ -32,7 +39,7 @@ public:
   bool isWholeArgument(TensorId id) const;
   /// Returns "`input` (float32[2, 3])" for an argument itself, else "float32[2, 3]".
   std::string describe(TensorId id) const;
-  /// Returns the argument whose memory the tensor views, or -1.
+  /// Returns the argument of the schema whose memory the tensor views, or -1.
   int32_t argumentOf(TensorId id) const;
 
   /// Emits a launch with the necessary copies. `ids[i]` is the tensor of the launch's argument i if that is a view.
@@ -49,7 +56,7 @@ public:
 private:
   struct BufferState {
     Buffer::Kind kind = Buffer::Kind::Temporary;
-    int32_t argument = -1;
+    ArgumentPlace place;
     std::string_view name;
     bool isMut = false;
     bool isOutput = false;
@@ -61,6 +68,9 @@ private:
     uint32_t originVersion = 0;       ///< version of the origin's buffer that was copied
     uint32_t copies = 0;              ///< number of copies from here to the root
     int32_t emitted = -1;             ///< index in Resolution::buffers
+
+    /// Returns the argument as the caller knows it: "params[3]".
+    std::string text() const;
   };
 
   bool fail(std::string text, int32_t blame = -1);

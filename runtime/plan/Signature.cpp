@@ -62,6 +62,9 @@ void appendKey(const Program &program, CallSignature call, std::vector<uint64_t>
       for (int64_t entry : argument.list)
         key.push_back(static_cast<uint64_t>(entry));
       break;
+    case Argument::Kind::TensorList: // its tensors follow behind the arguments
+      head(argument.count);
+      break;
     case Argument::Kind::String:
       head(argument.string.size());
       for (size_t i = 0; i < argument.string.size(); i += 8) {
@@ -75,37 +78,92 @@ void appendKey(const Program &program, CallSignature call, std::vector<uint64_t>
   }
 }
 
+namespace {
+/// The bytes that a tensor argument may reach.
+struct Reach {
+  int64_t begin, end;
+  uint32_t index;       ///< among the arguments of the call
+  uint32_t declared;    ///< in the schema
+  int32_t element = -1; ///< in a list, or -1
+  bool isMut;
+};
+} // namespace
+
+static std::string nameOf(const Program &program, const Reach &reach) {
+  std::string_view name = program.arguments()[reach.declared].name;
+  return reach.element < 0 ? std::string(name) : fmt::format("{}[{}]", name, reach.element);
+}
+
+/// Sets begin and end. An argument whose addresses do not fit 64 bits reaches all of them.
+static void setBytes(const View &view, uint64_t address, Reach &reach) {
+  int64_t size = dtypeBytes(view.dtype), least = 0, greatest = -1;
+  if (view.numel() > 0 && !offsetRange(view, least, greatest))
+    greatest = INT64_MAX;
+  auto base = static_cast<int64_t>(address);
+  int64_t from, to;
+  if (__builtin_mul_overflow(least, size, &from) || __builtin_add_overflow(from, base, &reach.begin) ||
+      __builtin_add_overflow(greatest, 1, &to) || __builtin_mul_overflow(to, size, &to) ||
+      __builtin_add_overflow(to, base, &reach.end)) {
+    reach.begin = INT64_MIN;
+    reach.end = INT64_MAX;
+  }
+}
+
 std::optional<Error> checkAliases(const Program &program, CallSignature call, std::span<const uint64_t> addresses) {
   if (!program.hasMutArguments())
     return std::nullopt;
   auto infos = program.arguments();
-  size_t count = std::min({infos.size(), call.size(), addresses.size()});
-  auto error = [&](size_t k, std::string message) {
-    return Error{Error::Kind::Argument, std::move(message), std::string(program.name()), static_cast<int32_t>(k)};
+  size_t declared = std::min({infos.size(), call.size(), addresses.size()});
+  auto error = [&](const Reach &reach, const std::string &message) {
+    return Error{Error::Kind::Argument, fmt::format("argument `{}`{}", nameOf(program, reach), message),
+                 std::string(program.name()), static_cast<int32_t>(reach.declared)};
   };
+  static thread_local std::vector<Reach> reaches;
+  reaches.clear();
   std::string why;
-  for (size_t k = 0; k < count; ++k) {
-    View written;
-    if (!infos[k].isMut || call[k].kind != Argument::Kind::Tensor)
-      continue;
-    if (!viewOfArgument(call[k].tensor, written, why))
-      return error(k, fmt::format("argument `{}`: {}", infos[k].name, why));
-    if (mayOverlapItself(written))
-      return error(k, fmt::format("argument `{}` is written, but its elements share memory: shape {}, strides {}",
-                                  infos[k].name, describeShape(written.shapeSpan()),
-                                  describeShape(written.stridesSpan())));
-    for (size_t other = 0; other < count; ++other) {
-      View read;
-      if (other == k || call[other].kind != Argument::Kind::Tensor || (infos[other].isMut && other < k))
-        continue;
-      if (!viewOfArgument(call[other].tensor, read, why))
-        return error(other, fmt::format("argument `{}`: {}", infos[other].name, why));
-      if (mayOverlap(written, read, static_cast<int64_t>(addresses[other] - addresses[k])))
-        return error(k, fmt::format("argument `{}` is written and shares memory with argument `{}`", infos[k].name,
-                                    infos[other].name));
+  for (size_t k = 0; k < declared; ++k) {
+    bool isList = call[k].kind == Argument::Kind::TensorList;
+    size_t count = isList ? call[k].count : call[k].kind == Argument::Kind::Tensor;
+    for (size_t e = 0; e < count; ++e) {
+      size_t index = isList ? call[k].first + e : k;
+      Reach reach{0,
+                  0,
+                  static_cast<uint32_t>(index),
+                  static_cast<uint32_t>(k),
+                  isList ? static_cast<int32_t>(e) : -1,
+                  infos[k].isMut};
+      View view;
+      if (!viewOfArgument(call[index].tensor, view, why))
+        return error(reach, ": " + why);
+      if (reach.isMut && mayOverlapItself(view))
+        return error(reach, fmt::format(" is written, but its elements share memory: shape {}, strides {}",
+                                        describeShape(view.shapeSpan()), describeShape(view.stridesSpan())));
+      setBytes(view, addresses[index], reach);
+      reaches.push_back(reach);
     }
   }
-  return std::nullopt;
+  // Compares only arguments whose bytes may meet, because lists may have thousands of tensors. Of all conflicts, the
+  // first one in the order of arguments is reported.
+  std::ranges::sort(reaches, {}, &Reach::begin);
+  const Reach *written = nullptr, *other = nullptr;
+  for (size_t i = 0; i < reaches.size(); ++i)
+    for (size_t j = i + 1; j < reaches.size() && reaches[j].begin < reaches[i].end; ++j) {
+      const Reach *a = &reaches[i], *b = &reaches[j];
+      if (!a->isMut && !b->isMut)
+        continue;
+      if (!a->isMut || (b->isMut && b->index < a->index))
+        std::swap(a, b);
+      View first, second;
+      viewOfArgument(call[a->index].tensor, first, why);
+      viewOfArgument(call[b->index].tensor, second, why);
+      auto distance = static_cast<int64_t>(addresses[b->index] - addresses[a->index]);
+      bool isFirst = !written || std::pair(a->index, b->index) < std::pair(written->index, other->index);
+      if (isFirst && mayOverlap(first, second, distance))
+        written = a, other = b;
+    }
+  if (!written)
+    return std::nullopt;
+  return error(*written, fmt::format(" is written and shares memory with argument `{}`", nameOf(program, *other)));
 }
 
 } // namespace kpkg::plan

@@ -252,7 +252,8 @@ std::string FunctionVerifier::at(uint32_t pc) {
 
 std::string FunctionVerifier::run() {
   for (size_t k = 0; k < f.parameters.size(); ++k) {
-    if (f.parameters[k].isMut && typeOf(static_cast<uint16_t>(k)) != 't')
+    char type = typeOf(static_cast<uint16_t>(k));
+    if (f.parameters[k].isMut && type != 't' && type != 'v')
       return fmt::format("parameter {} is mut but has type {}", k, f.registerTypes[k]);
     assign(static_cast<uint16_t>(k));
   }

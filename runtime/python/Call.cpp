@@ -45,6 +45,7 @@ struct Frame {
   std::deque<nb::ndarray<nb::ro>> arrays;
   std::deque<kpkg_tensor> tensors;
   std::deque<std::vector<int64_t>> lists;
+  std::deque<std::vector<kpkg_tensor>> tensorLists;
   std::deque<std::string> strings;
   std::vector<kpkg_value> values;
   std::vector<const kpkg_tensor *> outputs;
@@ -140,6 +141,14 @@ kpkg_value lower(const OpHandle &op, Frame &frame, int32_t index, nb::handle val
       entries.push_back(nb::cast<int64_t>(entry));
     lowered.as.list = entries.data();
     lowered.count = int32_t(entries.size());
+    break;
+  }
+  case KPKG_TENSOR_LIST: {
+    std::vector<kpkg_tensor> &tensors = frame.tensorLists.emplace_back();
+    for (nb::handle entry : value)
+      tensors.push_back(*readTensor(op, frame, index, entry));
+    lowered.as.tensor = tensors.data();
+    lowered.count = int32_t(tensors.size());
     break;
   }
   case KPKG_STRING:

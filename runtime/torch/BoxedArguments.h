@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace kpkg::torch_abi {
@@ -38,14 +40,24 @@ public:
   const kpkg_tensor *tensor(int32_t index) const {
     return valueStorage[index].kind == KPKG_TENSOR ? &tensors[index] : nullptr;
   }
+  /// Returns the tensors of argument `index`: one, those of a list, or none.
+  std::span<const kpkg_tensor> tensorsOf(int32_t index) const {
+    const kpkg_value &value = valueStorage[index];
+    if (value.kind == KPKG_TENSOR_LIST)
+      return {value.as.tensor, size_t(value.count)};
+    return {&tensors[index], size_t(value.kind == KPKG_TENSOR)};
+  }
   /// Returns tensor argument `index`, borrowed.
   AtenTensorHandle handle(int32_t index) const;
   /// Moves all stack values, with ownership of their handles, to `stack`.
   void takeStack(StableIValue *stack);
 
 private:
-  void readTensor(int32_t index, const char *opName);
+  /// Reads the properties of a tensor. `what` names it in errors.
+  static kpkg_tensor describe(AtenTensorHandle handle, const std::string &what);
+  StableListHandle listHandle(int32_t index) const;
   void readList(int32_t index);
+  void readTensorList(int32_t index, const std::string &what);
   void release();
 
   const std::vector<ArgumentType> &types;
@@ -53,6 +65,7 @@ private:
   std::array<kpkg_value, maxArguments> valueStorage;
   std::array<kpkg_tensor, maxArguments> tensors;
   std::vector<int64_t> listStorage;
+  std::vector<kpkg_tensor> tensorStorage; ///< of lists
   bool taken = false;
 };
 

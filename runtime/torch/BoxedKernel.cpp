@@ -113,8 +113,8 @@ const char *followedPrecision(const OpSlot &slot, const BoxedArguments &argument
     return nullptr;
   PrecisionReader reader = precisionReader.load(std::memory_order_acquire);
   for (int32_t i = 0; i < slot.argumentCount && reader; ++i)
-    if (const kpkg_tensor *tensor = arguments.tensor(i))
-      return tensor->dtype == KPKG_FLOAT32 ? reader(tensor->device.type) : nullptr;
+    if (auto tensors = arguments.tensorsOf(i); !tensors.empty())
+      return tensors[0].dtype == KPKG_FLOAT32 ? reader(tensors[0].device.type) : nullptr;
   return nullptr;
 }
 
@@ -141,8 +141,8 @@ const char *followedPrecision(const OpSlot &slot, const BoxedArguments &argument
   }
 
   for (int32_t i = 0; i < arguments.count(); ++i)
-    if (const kpkg_tensor *tensor = arguments.tensor(i); tensor && hasStreams(tensor->device.type)) {
-      call.stream = currentCudaStream(tensor->device.index);
+    if (auto tensors = arguments.tensorsOf(i); !tensors.empty() && hasStreams(tensors[0].device.type)) {
+      call.stream = currentCudaStream(tensors[0].device.index);
       break;
     }
   call.precision = followedPrecision(slot, arguments);

@@ -71,12 +71,14 @@ kpkg_status registerForm(std::unique_ptr<OpSlot> slot, const std::string &ns, co
   TorchLibraryHandle definitions = libraryFor(ns, "");
   if (!definitions || aoti_torch_library_def(definitions, schema.c_str()) != 0)
     return fail("PyTorch refuses the schema " + ns + "::" + schema);
-  // Without a tensor argument the dispatcher cannot select a device.
-  bool hasTensor =
-      std::any_of(types.begin(), types.end(), [](const ArgumentType &type) { return type.kind == KPKG_TENSOR; });
-  std::vector<const char *> devices = {"CPU", "CUDA"};
-  if (!hasTensor)
-    devices = {"CompositeExplicitAutograd"};
+  auto has = [&](kpkg_kind kind) {
+    return std::any_of(types.begin(), types.end(), [=](const ArgumentType &type) { return type.kind == kind; });
+  };
+  std::vector<const char *> devices;
+  if (has(KPKG_TENSOR) || has(KPKG_TENSOR_LIST))
+    devices = {"CPU", "CUDA"};
+  if (!has(KPKG_TENSOR)) // without one, as in a call with empty lists, the dispatcher cannot select a device
+    devices.push_back("CompositeExplicitAutograd");
   for (const char *device : devices) {
     TorchLibraryHandle kernels = libraryFor(ns, device);
     if (!kernels || torch_library_impl(kernels, local.c_str(), boxedFunction(index), version) != 0)

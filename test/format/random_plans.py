@@ -14,7 +14,7 @@ from format_reader.page import DTYPES, OPCODES
 STRINGS = [b"plan", b"scale", b"T", b"n", b"{} {{}} {} }{ {", b"mean", b"none", b"\xc3\xa9" * 300, b"\xc3\xa9" * 300]
 INTEGERS = [0, 1, -1, 2, -2, 3, 4, 7, 63, 64, 2**31, -(2**63), 2**63 - 1]
 FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 1e-5, 1e16, 123456.75, 1e300, float("inf"), float("-inf"), float("nan"), 2.5]
-PARAMETERS = "tttiIfFbBld"
+PARAMETERS = "tttiIfFbBldv"
 # Functions of C's library that may differ by a bit between machines, so that no test compares their digits.
 INEXACT = {"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "pow_float"}
 CONTROL = {"jump", "branch_unless", "loop_for", "loop_while", "break_unless", "loop_end", "call", "ret", "raise"}
@@ -26,7 +26,7 @@ class Drawer:
 
     def __init__(self, draw: random.Random, parameters: str):
         self.draw, self.types = draw, parameters
-        names = [(f"a{k}", letter == "t" and draw.random() < 0.3) for k, letter in enumerate(parameters)]
+        names = [(f"a{k}", letter in "tv" and draw.random() < 0.3) for k, letter in enumerate(parameters)]
         self.function = Function("plan", names, "", "")
         self.known = list(range(len(parameters)))  # registers that are assigned here
 
@@ -56,6 +56,8 @@ class Drawer:
         if letter == "l":
             operands = [self.integer(self.draw.choice([1, 2, 3, 4, -1])) for _ in range(self.draw.randrange(4))]
             return self.make("list", letter, operands)
+        if letter == "v":
+            return self.make("tensors", letter, [self.register("t") for _ in range(self.draw.randrange(4))])
         if letter in "IFB":
             name = {"I": "defer_int", "F": "defer_float", "B": "defer_bool"}[letter]
             return self.make(name, letter, [self.register(letter.lower())])
@@ -86,8 +88,8 @@ class Drawer:
         name, signature = self.draw.choice(group if self.draw.random() < 0.5 else PLAIN)
         results, _, rest = signature.partition(":")
         operands, _, immediates = rest.partition(";")
-        operands = "i" * self.draw.randrange(5) if operands == "i*" else operands
-        same = self.draw.choice("ifbtlds")
+        operands = operands[0] * self.draw.randrange(5) if operands.endswith("*") else operands
+        same = self.draw.choice("ifbtldsv")
         taken = [self.register(same if letter == "T" else letter) for letter in operands]
         if name in ("transpose", "slice", "drop", "unsqueeze", "squeeze", "unfold", "fold", "dim", "stride"):
             # Small numbers, because most others are refused.

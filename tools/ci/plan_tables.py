@@ -27,6 +27,8 @@ LIMITS = [
     ("dimensions of a tensor", "runtime/plan/Evaluate.h", "maxRank"),
     ("entries of a list", "runtime/plan/Evaluate.h", "maxList"),
     ("entries of all lists that are made", "runtime/plan/Interpreter.cpp", "maxPool"),
+    ("length of a list of tensors", "runtime/plan/Evaluate.h", "maxTensorList"),
+    ("lists of tensors", "runtime/plan/Interpreter.cpp", "maxTensorLists"),
     ("tensors, arguments and views counted", "runtime/plan/Memory.cpp", "maxTensors"),
     ("launches and copies", "runtime/plan/Memory.cpp", "maxSteps"),
     ("parameters and arguments of all launches", "runtime/plan/Memory.cpp", "maxLaunchArgs"),
@@ -56,7 +58,7 @@ def limits_table(root: Path) -> str:
 def opcodes_table(root: Path) -> str:
     """Returns the table of instructions, whose meanings are the comments of their macros."""
     text = (root / OPCODES).read_text()
-    macro = r'^KPKG_OPCODE\((\w+), (\d+), "([^"]*)"\)((?:\s*// .*)*)$'
+    macro = r'^KPKG_OPCODE\((\w+), (\d+), "([^"]*)"\)((?:\s*[ ]// .*)*)$'
     rows = []
     for name, number, signature, comment in re.findall(macro, text, re.M):
         meaning = " ".join(part.strip() for part in comment.split("//")[1:])

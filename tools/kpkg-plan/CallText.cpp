@@ -25,6 +25,10 @@ public:
         return fail("expected `,`");
       skipSpace();
     }
+    for (Argument &argument : call.arguments)
+      if (argument.kind == Argument::Kind::TensorList)
+        argument.first += call.arguments.size();
+    call.arguments.insert(call.arguments.end(), listed.begin(), listed.end());
     return true;
   }
 
@@ -78,8 +82,25 @@ private:
     out.tensor.strides = strides.data();
     return strides.size() == shape.size() || fail("expected as many strides as extents");
   }
+  /// Parses tensors up to `]`. They become arguments behind all others.
+  bool tensorList(Argument &out) {
+    out.kind = Argument::Kind::TensorList;
+    out.first = listed.size();
+    for (skipSpace(); !take(']'); skipSpace()) {
+      if (!tensor(plan::dtypeFromName(word()), listed.emplace_back()))
+        return false;
+      ++out.count;
+      skipSpace();
+      take(',');
+    }
+    return true;
+  }
   bool argument() {
     Argument &out = call.arguments.emplace_back();
+    if (rest.starts_with("tensors[")) {
+      rest.remove_prefix(8);
+      return tensorList(out);
+    }
     if (rest.front() == '[') {
       std::vector<int64_t> &entries = call.numbers.emplace_back();
       if (!list(entries))
@@ -129,6 +150,7 @@ private:
 
   std::string_view rest;
   TextCall &call;
+  std::vector<Argument> listed; ///< tensors of lists
 };
 
 } // namespace

@@ -74,11 +74,15 @@ Result<std::vector<Op>> chooseOps(const Library &library, const BenchOptions &op
 
 DType widestFloat(const std::vector<Named> &named) {
   DType widest = DType::None;
-  for (const Named &argument : named) {
-    DType dtype = argument.second.asTensor().dtype();
+  auto see = [&](DType dtype) {
     bool isWider = dtypeBits(dtype) > dtypeBits(widest);
     if (dtypeIsFloat(dtype) && (widest == DType::None || isWider))
       widest = dtype;
+  };
+  for (const Named &argument : named) {
+    see(argument.second.asTensor().dtype());
+    for (const Tensor &tensor : argument.second.asTensors())
+      see(tensor.dtype());
   }
   return widest;
 }

@@ -20,8 +20,13 @@ Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string>
     return results;
   for (const ArgumentInfo &argument : op.arguments())
     for (const Named &one : *named)
-      if (argument.mutates && one.first == argument.name)
-        results->push_back(one.second.asTensor());
+      if (argument.mutates && one.first == argument.name) {
+        const std::vector<Tensor> &list = one.second.asTensors();
+        if (one.second.isTensorList())
+          results->insert(results->end(), list.begin(), list.end());
+        else
+          results->push_back(one.second.asTensor());
+      }
   return toHost(place, *results);
 }
 

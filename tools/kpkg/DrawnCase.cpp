@@ -53,14 +53,13 @@ private:
   bool first = true;
 };
 
-std::string drawTensor(Draw &draw, Shapes &shapes, DType dtype) {
+std::string drawTensor(Draw &draw, const std::vector<int64_t> &shape, DType dtype) {
   constexpr std::array<int64_t, 3> others = {int64_t(DType::Int64), int64_t(DType::Int32), int64_t(DType::Bool)};
   if (draw.oneIn(8))
     dtype = DType(draw.of(others));
   bool isFloat = dtypeIsFloat(dtype);
   // Consecutive integers can also serve as indices.
   const char *generator = isFloat || draw.oneIn(2) ? "randn" : "arange";
-  std::vector<int64_t> shape = shapes.next();
   std::string text = fmt::format("{}({}", generator, fmt::join(shape, ","));
   text += fmt::format("{}{},seed={})", shape.empty() ? "" : ",", kpkg_dtype_name(int32_t(dtype)), draw.below(1 << 20));
   return text;
@@ -73,6 +72,11 @@ std::vector<std::string> drawInputs(const Op &op, DType dtype, const std::vector
   Draw draw(random);
   Shapes shapes(draw);
   std::vector<std::string> inputs;
+  std::vector<std::vector<int64_t>> ofLists; // most ops want lists of one length, with tensors of the same shapes
+  for (const ArgumentInfo &argument : op.arguments())
+    if (argument.kind == KPKG_TENSOR_LIST && ofLists.empty())
+      for (int64_t count = 1 + draw.below(4); count > 0; --count)
+        ofLists.push_back(shapes.next());
   for (const ArgumentInfo &argument : op.arguments()) {
     std::string_view type = argument.type;
     bool isLeft = argument.has_default && draw.oneIn(2);
@@ -82,8 +86,12 @@ std::vector<std::string> drawInputs(const Op &op, DType dtype, const std::vector
     if (argument.optional && draw.oneIn(2))
       value = "none";
     else if (argument.kind == KPKG_TENSOR)
-      value = drawTensor(draw, shapes, dtype);
-    else if (type.starts_with("int["))
+      value = drawTensor(draw, shapes.next(), dtype);
+    else if (argument.kind == KPKG_TENSOR_LIST) {
+      for (const std::vector<int64_t> &shape : ofLists)
+        value += (value.empty() ? "" : ",") + drawTensor(draw, shape, dtype);
+      value = "[" + value + "]";
+    } else if (type.starts_with("int["))
       value = fmt::format("[{}]", fmt::join(std::vector<int64_t>(size_t(1 + draw.below(3)), 1 + draw.below(3)), ","));
     else if (type.starts_with("int"))
       value = fmt::format("{}", draw.below(5) - 1);

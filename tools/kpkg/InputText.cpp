@@ -28,10 +28,14 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+/// Splits at commas outside of parentheses.
 std::vector<std::string_view> splitAtCommas(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!trim(text).empty()) {
-    size_t comma = text.find(',');
+    size_t comma = 0;
+    for (int depth = 0; comma < text.size() && (text[comma] != ',' || depth > 0); ++comma)
+      depth += text[comma] == '(' ? 1 : text[comma] == ')' ? -1 : 0;
+    comma = comma == text.size() ? text.npos : comma;
     parts.push_back(trim(text.substr(0, comma)));
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
@@ -108,6 +112,21 @@ Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t
   return Value(Tensor(tensor.data(), dtype, shape, strides, Cpu, tensor.owner()));
 }
 
+/// Makes a list of tensors. Random ones differ by their seeds.
+Result<Value> makeTensors(std::string_view whole, std::string_view text, uint64_t seed) {
+  constexpr uint64_t stride = 1000003; // seeds of other arguments are near
+  std::vector<Tensor> tensors;
+  for (std::string_view part : splitAtCommas(text)) {
+    if (part.find('(') == std::string_view::npos)
+      return refuse(whole, fmt::format("'{}' is no tensor; write [randn(512,f32), zeros(3,4)]", part));
+    auto tensor = makeTensor(whole, part, seed + stride * tensors.size());
+    if (!tensor)
+      return tensor.error();
+    tensors.push_back(tensor->asTensor());
+  }
+  return Value(std::move(tensors));
+}
+
 Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t seed) {
   if (text == "none")
     return Value();
@@ -122,6 +141,8 @@ Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t 
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'')
     return Value(std::string(text.substr(1, text.size() - 2)));
   if (text.starts_with("[") && text.ends_with("]")) {
+    if (text.find('(') != std::string_view::npos)
+      return makeTensors(whole, text.substr(1, text.size() - 2), seed);
     std::vector<int64_t> list;
     for (std::string_view part : splitAtCommas(text.substr(1, text.size() - 2))) {
       auto entry = parseNumber<int64_t>(part);
@@ -135,7 +156,9 @@ Result<Value> makeValue(std::string_view whole, std::string_view text, uint64_t 
     return makeTensor(whole, text, seed);
   return refuse(
       whole,
-      fmt::format("'{}' is no value; write randn(512,512,f32), 0.5, -1, true, none, [2,3], f32 or 'text'", text));
+      fmt::format(
+          "'{}' is no value; write randn(512,512,f32), 0.5, -1, true, none, [2,3], f32, 'text' or a list of tensors",
+          text));
 }
 
 } // namespace

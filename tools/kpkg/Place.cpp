@@ -13,7 +13,7 @@ bool isTensor(const Value &value) { return value.asTensor().dtype() != DType::No
 
 bool hasTensor(const std::vector<Named> &named) {
   for (const Named &argument : named)
-    if (isTensor(argument.second))
+    if (isTensor(argument.second) || !argument.second.asTensors().empty())
       return true;
   return false;
 }
@@ -66,8 +66,16 @@ std::string whyNotOn(kpkg_device device, const Op &op, const std::vector<Named> 
   for (const Named &argument : named) {
     const Tensor &tensor = argument.second.asTensor();
     described.push_back(argument);
+    auto withoutMemory = [&](const Tensor &given) {
+      return Tensor(nullptr, given.dtype(), given.shape(), given.strides(), device, nullptr);
+    };
     if (isTensor(argument.second))
-      described.back().second = Tensor(nullptr, tensor.dtype(), tensor.shape(), tensor.strides(), device, nullptr);
+      described.back().second = withoutMemory(tensor);
+    std::vector<Tensor> list;
+    for (const Tensor &each : argument.second.asTensors())
+      list.push_back(withoutMemory(each));
+    if (argument.second.isTensorList())
+      described.back().second = std::move(list);
   }
   auto text = op.explain({}, described, KPKG_JSON);
   if (!text)
@@ -112,6 +120,16 @@ Result<std::vector<Named>> moveTo(const Place &place, const std::vector<Named> &
   std::vector<Named> moved;
   for (const Named &argument : named) {
     moved.push_back(argument);
+    if (argument.second.isTensorList()) {
+      std::vector<Tensor> list;
+      for (const Tensor &each : argument.second.asTensors()) {
+        auto tensor = each.to(place.device, place.stream);
+        if (!tensor)
+          return tensor.error();
+        list.push_back(std::move(*tensor));
+      }
+      moved.back().second = std::move(list);
+    }
     if (!isTensor(argument.second))
       continue;
     auto tensor = argument.second.asTensor().to(place.device, place.stream);

@@ -117,7 +117,10 @@ ExitCode run(const RunOptions &options) {
   const std::vector<Named> &named = call->placed;
   fmt::print("op        {}\ndevice    {}\n", printableLines(op.schema()), call->placeText());
   for (size_t i = 0; i < named.size(); ++i)
-    if (named[i].second.asTensor().dtype() != DType::None)
+    if (const auto &tensors = named[i].second.asTensors(); !tensors.empty())
+      for (size_t k = 0; k < tensors.size(); ++k)
+        fmt::print("input     {}[{}] = {}\n", named[i].first, k, describe(tensors[k]));
+    else if (named[i].second.asTensor().dtype() != DType::None)
       fmt::print("input     {} = {}\n", named[i].first, describe(named[i].second.asTensor()));
     else
       fmt::print("input     {}\n", options.request.inputs[i]);
@@ -153,7 +156,8 @@ void addRun(CLI::App &app, int &exitCode) {
       "--input alpha=0.5 --check --time\n"
       "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; .T behind "
       "for a "
-      "transposed view; numbers, true, false, none, [2,3], 'text'.");
+      "transposed view; numbers, true, false, none, [2,3], 'text'. A list of tensors: "
+      "\"params=[randn(64,64),randn(64)]\".");
   auto options = std::make_shared<RunOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
   command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();

@@ -88,7 +88,8 @@ public:
     if (report.failures)
       return report;
     bool hasTensors = std::any_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
-      return argument.kind == KPKG_TENSOR && std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
+      return (argument.kind == KPKG_TENSOR || argument.kind == KPKG_TENSOR_LIST) &&
+             std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
     });
     if (!hasTensors)
       testDType(DType::None);

@@ -41,8 +41,8 @@ StringRef FuncOp::getArgName(unsigned i) {
 bool FuncOp::isArgMut(unsigned i) { return static_cast<bool>(getArgAttr(i, argMutAttr)); }
 
 static bool isPlanValue(Type type) {
-  return isa<TensorType, ListType, DTypeType, StringType>(type) || type.isInteger(64) || type.isInteger(1) ||
-         type.isF64();
+  return isa<TensorType, ListType, TensorListType, DTypeType, StringType>(type) || type.isInteger(64) ||
+         type.isInteger(1) || type.isF64();
 }
 
 LogicalResult FuncOp::verify() {
@@ -53,7 +53,7 @@ LogicalResult FuncOp::verify() {
       return emitOpError() << "argument " << i << " has type " << type << ", which no plan value has";
     if (getArgName(i).empty())
       return emitOpError() << "argument " << i << " has no `" << argNameAttr << "`";
-    if (isArgMut(i) && !isa<TensorType>(type))
+    if (isArgMut(i) && !isa<TensorType, TensorListType>(type))
       return emitOpError() << "argument " << i << " is `" << argMutAttr << "` but no tensor";
   }
   for (auto [i, type] : llvm::enumerate(getResultTypes())) {

@@ -42,7 +42,7 @@ def Plan_FuncOp : Plan_Op<"func", [FunctionOpInterface, IsolatedFromAbove, Symbo
     ::mlir::Region *getCallableRegion() { return &getBody(); }
     /// The source name of argument `i`.
     ::llvm::StringRef getArgName(unsigned i);
-    /// Whether argument `i` is a tensor that this function may write.
+    /// Whether argument `i` is a tensor, or a list of tensors, that this function may write.
     bool isArgMut(unsigned i);
   }];
   let hasCustomAssemblyFormat = 1;
@@ -388,5 +388,44 @@ def Plan_BroadcastShapesOp : Plan_Op<"broadcast_shapes", [NoMemoryEffect]> {
   let arguments = (ins Plan_ListType:$lhs, Plan_ListType:$rhs);
   let results = (outs Plan_ListType:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict";
+}
+
+//===--- Lists of tensors -----------------------------------------------------------------------------------------===//
+
+def Plan_TensorsOp : Plan_Op<"tensors", [NoMemoryEffect]> {
+  let summary = "returns a list of the operands";
+  let arguments = (ins Variadic<Plan_TensorType>:$values);
+  let results = (outs Plan_TensorListType:$result);
+  let assemblyFormat = "` ` `[` $values `]` attr-dict";
+}
+def Plan_TensorsLenOp : Plan_Op<"tensors_len", [Pure]> {
+  let summary = "returns the number of tensors";
+  let arguments = (ins Plan_TensorListType:$list);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$list attr-dict";
+}
+def Plan_TensorsGetOp : Plan_Op<"tensors_get", [NoMemoryEffect]> {
+  let summary = "returns one tensor; a negative index counts from the end";
+  let arguments = (ins Plan_TensorListType:$list, I64:$index);
+  let results = (outs Plan_TensorType:$result);
+  let assemblyFormat = "$list `,` $index attr-dict";
+}
+def Plan_TensorsAppendOp : Plan_Op<"tensors_append", [NoMemoryEffect]> {
+  let summary = "returns the list with one more tensor";
+  let arguments = (ins Plan_TensorListType:$list, Plan_TensorType:$value);
+  let results = (outs Plan_TensorListType:$result);
+  let assemblyFormat = "$list `,` $value attr-dict";
+}
+def Plan_TensorsConcatOp : Plan_Op<"tensors_concat", [NoMemoryEffect]> {
+  let summary = "concatenates two lists";
+  let arguments = (ins Plan_TensorListType:$lhs, Plan_TensorListType:$rhs);
+  let results = (outs Plan_TensorListType:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict";
+}
+def Plan_TensorsSliceOp : Plan_Op<"tensors_slice", [NoMemoryEffect]> {
+  let summary = "returns `list[start:stop]` as in Python; an open end is the greatest i64";
+  let arguments = (ins Plan_TensorListType:$list, I64:$start, I64:$stop);
+  let results = (outs Plan_TensorListType:$result);
+  let assemblyFormat = "$list `from` $start `to` $stop attr-dict";
 }
 #endif

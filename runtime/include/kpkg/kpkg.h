@@ -134,16 +134,17 @@ typedef enum kpkg_kind {
   KPKG_BOOLEAN = 5,
   KPKG_INT_LIST = 6,
   KPKG_DTYPE = 7,
-  KPKG_STRING = 8
+  KPKG_STRING = 8,
+  KPKG_TENSOR_LIST = 9
 } kpkg_kind;
 
 /* One argument. The memory that it points to belongs to the caller. Frozen. */
 typedef struct kpkg_value {
   int32_t kind;  /* kpkg_kind */
-  int32_t count; /* KPKG_INT_LIST: number of entries */
+  int32_t count; /* KPKG_INT_LIST: number of entries; KPKG_TENSOR_LIST: number of tensors */
   union {
-    const kpkg_tensor *tensor;
-    int64_t integer; /* KPKG_INT, KPKG_BOOLEAN (0 or 1), KPKG_DTYPE */
+    const kpkg_tensor *tensor; /* KPKG_TENSOR; KPKG_TENSOR_LIST: the first of `count`, side by side */
+    int64_t integer;           /* KPKG_INT, KPKG_BOOLEAN (0 or 1), KPKG_DTYPE */
     double real;
     const int64_t *list;
     const char *string;
@@ -221,11 +222,11 @@ KPKG_API kpkg_status kpkg_op_plan_json(const kpkg_op *op, int32_t which, kpkg_st
 typedef struct kpkg_argument_info {
   size_t struct_size;
   const char *name;
-  const char
-      *type; /* schema type: "Tensor", "Tensor?", "Tensor(a!)", "int", "float", "bool", "int[]", "ScalarType", "str" */
+  const char *type; /* schema type: "Tensor", "Tensor?", "Tensor(a!)", "int", "float", "bool", "int[]", "ScalarType",
+                    "str", "Tensor[]", "Tensor(a!)[]" */
   int32_t kind;     /* kpkg_kind of values other than None */
   int32_t optional; /* 1: None is accepted */
-  int32_t mutates;  /* 1: the op writes into this tensor */
+  int32_t mutates;  /* 1: the op writes into this tensor, or those of this list */
   int32_t has_default;
   kpkg_value default_value; /* kind KPKG_DEFAULT if there is none */
 } kpkg_argument_info;

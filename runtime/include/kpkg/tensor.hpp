@@ -194,7 +194,7 @@ private:
   std::shared_ptr<void> keeper;
 };
 
-/// An argument: a number, a list of integers, a dtype, text, a tensor or nothing.
+/// An argument: a number, a list of integers, a dtype, text, a tensor, a list of tensors or nothing.
 class Value {
 public:
   Value() { value.kind = KPKG_NONE; }
@@ -220,6 +220,9 @@ public:
   Value(std::string string) : text(std::move(string)) { value.kind = KPKG_STRING; }
   Value(const char *string) : Value(std::string(string)) {}
   Value(Tensor operand) : tensor(std::move(operand)) { value.kind = KPKG_TENSOR; }
+  Value(std::vector<Tensor> operands) : list(std::make_shared<const TensorList>(std::move(operands))) {
+    value.kind = KPKG_TENSOR_LIST;
+  }
 
   /// Returns the C format; `storage` holds a tensor's descriptor. Valid while this object and `storage` exist
   /// unchanged.
@@ -233,16 +236,36 @@ public:
     } else if (value.kind == KPKG_TENSOR) {
       storage = tensor.descriptor();
       lowered.as.tensor = &storage;
+    } else if (value.kind == KPKG_TENSOR_LIST) {
+      lowered.count = int32_t(list->descriptors.size());
+      lowered.as.tensor = list->descriptors.data();
     }
     return lowered;
   }
+  /// Without a dtype if this is no tensor.
   const Tensor &asTensor() const { return tensor; }
+  bool isTensorList() const { return value.kind == KPKG_TENSOR_LIST; }
+  /// Returns the tensors of a list; none of another value.
+  const std::vector<Tensor> &asTensors() const {
+    static const std::vector<Tensor> none;
+    return list ? list->tensors : none;
+  }
 
 private:
+  /// Tensors, and descriptors that refer to them. Copies of a value share it.
+  struct TensorList {
+    explicit TensorList(std::vector<Tensor> operands) : tensors(std::move(operands)) {
+      for (const Tensor &operand : tensors)
+        descriptors.push_back(operand.descriptor());
+    }
+    std::vector<Tensor> tensors;
+    std::vector<kpkg_tensor> descriptors;
+  };
   kpkg_value value = {};
   std::vector<int64_t> integers;
   std::string text;
   Tensor tensor;
+  std::shared_ptr<const TensorList> list;
 };
 
 } // namespace kpkg

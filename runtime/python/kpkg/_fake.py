@@ -50,12 +50,21 @@ def check_out(name: str, output: torch.Tensor, result: torch.Tensor) -> None:
         )
 
 
+def _tensors_of(op: Op, values: list[Any]) -> Iterable[tuple[str, torch.Tensor]]:
+    """Returns the tensors among the arguments with their names, those of lists as "params[3]"."""
+    for argument, value in zip(op.arguments, values):
+        if isinstance(value, torch.Tensor):
+            yield argument.name, value
+        elif argument.is_tensor_list:
+            yield from ((f"{argument.name}[{i}]", tensor) for i, tensor in enumerate(value))
+
+
 def _device_of(op: Op, values: list[Any]) -> torch.device:
     """Returns the device of the tensors.
 
     Raises KernelError for tensors on different devices, as the call itself would.
     """
-    placed = [(a.name, v.device) for a, v in zip(op.arguments, values) if isinstance(v, torch.Tensor)]
+    placed = [(name, tensor.device) for name, tensor in _tensors_of(op, values)]
     for name, device in placed:
         if device != placed[0][1]:
             raise KernelError(f"{op.name}: argument '{name}' is on {device}, but '{placed[0][0]}' is on {placed[0][1]}")
@@ -66,7 +75,7 @@ def _refuse_grad(op: Op, values: list[Any]) -> None:
     if (
         not op._is_recorded
         and torch.is_grad_enabled()
-        and any(isinstance(v, torch.Tensor) and v.requires_grad for v in values)
+        and any(tensor.requires_grad for _, tensor in _tensors_of(op, values))
     ):
         raise KernelError(f"{op.name} has no backward: call it under torch.no_grad() or on detached tensors")
 
@@ -75,15 +84,17 @@ def _is_symbolic(values: list[Any]) -> bool:
     def parts(value: Any) -> Iterable[Any]:
         if isinstance(value, torch.Tensor):
             return *value.shape, *value.stride()
-        return value if isinstance(value, (list, tuple)) else (value,)
+        return [part for item in value for part in parts(item)] if isinstance(value, (list, tuple)) else (value,)
 
-    return any(isinstance(part, _symbolic.SYMBOLIC) for value in values for part in parts(value))
+    return any(isinstance(part, _symbolic.SYMBOLIC) for part in parts(values))
 
 
 def _infer(op: Op, values: list[Any]) -> list[Any]:
     def lowered(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return _arrays.describe(value)
+        if isinstance(value, (list, tuple)):
+            return [lowered(item) for item in value]
         return _arrays.dtype_name(value) if isinstance(value, torch.dtype) else value
 
     return list(op._native.infer([lowered(value) for value in values]))

@@ -8,15 +8,27 @@ from __future__ import annotations
 import json
 import operator
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import kpkg._native as _native
 from kpkg import _arrays, _promotion
 from kpkg._config import KernelConfig, check_config
 from kpkg._errors import KernelError, restored
+from kpkg._messages import shown
 from kpkg._signature import Signature
 
 _NO_FALLBACK = "the fallback to PyTorch takes PyTorch tensors only"
+
+
+def flattened(values: Iterable[Any], kinds: tuple[type, ...] = (list,)) -> Iterator[Any]:
+    """Returns the values, with the items of sequences of these kinds in their place."""
+    for value in values:
+        if isinstance(value, kinds):
+            items: Any = value
+            yield from items
+        else:
+            yield value
 
 
 class CallableOp:
@@ -118,7 +130,8 @@ class Op(Signature, CallableOp):
             return self._call_arrays(args, kwargs)
         tensor = torch.Tensor
         is_torch = needs_grad = False
-        for value in args if not kwargs else (*args, *kwargs.values()):
+        given: Any = args if not kwargs else (*args, *kwargs.values())
+        for value in given if not self.has_tensor_lists else flattened(given, (list, tuple)):
             if isinstance(value, tensor):
                 is_torch = True
                 needs_grad = needs_grad or value.requires_grad
@@ -232,6 +245,12 @@ class Op(Signature, CallableOp):
                         f"{self.name}: argument {argument.name!r} must be an array, not {type(value).__name__}"
                     )
                 values[i] = _arrays.lower(value)
+            elif argument.is_tensor_list:
+                if not isinstance(value, (list, tuple)) or not all(map(_arrays.is_array, value)):
+                    raise TypeError(
+                        f"{self.name}: argument {argument.name!r} must be a list of arrays, not {shown(value)}"
+                    )
+                values[i] = [_arrays.lower(each) for each in value]
             elif argument.is_dtype:
                 values[i] = _arrays.dtype_name(value)
         if out is None:
@@ -251,7 +270,7 @@ class Op(Signature, CallableOp):
         try:
             return self._native.call(values, outputs)
         except KernelError as error:
-            if not str(error).endswith(_NO_FALLBACK) and all(map(_arrays.is_known, values)):
+            if not str(error).endswith(_NO_FALLBACK) and all(map(_arrays.is_known, flattened(values))):
                 raise
             pairs = [(a.name, value[0]) for a, value in zip(self.arguments, values) if isinstance(value, tuple)]
             given = ", ".join(f"argument {name!r} is {array.dtype} {list(array.shape)}" for name, array in pairs)
@@ -279,6 +298,8 @@ class Op(Signature, CallableOp):
             value = values[i]
             if argument.is_tensor and value is not None and value is not ...:
                 values[i] = _arrays.describe(value)
+            elif argument.is_tensor_list:
+                values[i] = [_arrays.describe(each) for each in value]
             elif argument.is_dtype and value is not None and value is not ...:
                 values[i] = _arrays.dtype_name(value)
         return values

@@ -27,6 +27,7 @@ class Kind(IntEnum):
     LIST = 6
     DTYPE = 7
     STRING = 8
+    TENSOR_LIST = 9
 
 
 _ACCEPTED: dict[int, tuple[type, ...]] = {
@@ -77,6 +78,10 @@ class Argument(NamedTuple):
         return self.kind == Kind.TENSOR
 
     @property
+    def is_tensor_list(self) -> bool:
+        return self.kind == Kind.TENSOR_LIST
+
+    @property
     def is_list(self) -> bool:
         return self.kind == Kind.LIST
 
@@ -100,6 +105,7 @@ class Signature:
         sources = json.loads(native.kernel_info())["backward"]["arguments"] if self.gradient else ()
         self.backward_arguments: tuple[tuple[str, int], ...] = tuple((s, i) for s, i in sources)
         self.rules = TorchRules.parse(native.torch)  # PyTorch's treatment of the op
+        self.has_tensor_lists = any(a.is_tensor_list for a in self.arguments)
         self._form = CallForm(
             self.name, [(a.name, a.is_list, a.default if a.has_default else ...) for a in self.arguments]
         )
@@ -143,6 +149,8 @@ class Signature:
                 ) from None
             if argument.kind == Kind.TENSOR:
                 fits = isinstance(value, torch.Tensor)
+            elif argument.kind == Kind.TENSOR_LIST:
+                fits = isinstance(value, (list, tuple)) and all(isinstance(item, torch.Tensor) for item in value)
             elif argument.kind == Kind.DTYPE:
                 fits = isinstance(value, torch.dtype)
             elif argument.kind == Kind.LIST:

@@ -26,7 +26,7 @@ import torch
 import kpkg._native as _native
 from kpkg import _arrays, _views
 from kpkg._errors import KernelError
-from kpkg._op import Op
+from kpkg._op import Op, flattened
 from kpkg._views import View
 
 _FUEL = 100_000  # instructions per call; the runtime has its own limit, and this one is never the smaller in practice
@@ -80,17 +80,25 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
         if value is ...:
             value = argument.default
         if isinstance(value, torch.Tensor):
-            value = View(_arrays.dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), True)
+            value = _view_of(value)
+        elif argument.is_tensor_list:
+            value = [_view_of(tensor) for tensor in value]
         elif isinstance(value, torch.dtype):
             value = _arrays.dtype_name(value)
         elif value is None and argument.type == "float?":
             value = math.nan  # as in the runtime
         arguments.append(value)
-    on_gpu = any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values)
+    on_gpu = any(
+        isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in flattened(values, (list, tuple))
+    )
     module = _module(op._native.plan_json(True, on_gpu))
     machine = _Machine(op.name, module)
     results = machine.run(0, arguments)
     return [(v.shape, v.strides, v.dtype) if isinstance(v, View) else v for v in map(_views.as_result, results)]
+
+
+def _view_of(tensor: torch.Tensor) -> View:
+    return View(_arrays.dtype_name(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()), True)
 
 
 class _Machine:
@@ -191,7 +199,7 @@ class _Machine:
                 )
 
     def _pure(self, name: str, operands: list[Any]) -> Any:
-        if operands and operands[0] is None and name not in ("is_none", "move"):
+        if operands and operands[0] is None and name not in ("is_none", "move", "tensors"):
             raise KernelError(f"{self.op}: {name} of None")
         try:
             return _PURE[name](*operands)
@@ -241,7 +249,13 @@ def _end_of_loop(function: _Function, position: int) -> int:
 
 def _message(op: str, text: str, values: list[Any]) -> str:
     shown = [
-        v.describe() if isinstance(v, View) else str(list(v)) if isinstance(v, (list, tuple)) else str(v)
+        v.describe()
+        if isinstance(v, View)
+        else f"a list of {len(v)} tensors"
+        if isinstance(v, list) and any(isinstance(item, View) for item in v)
+        else str(list(v))
+        if isinstance(v, (list, tuple))
+        else str(v)
         for v in values
     ]
     remaining = iter(shown)
@@ -341,6 +355,12 @@ _PURE: dict[str, Callable[..., Any]] = {
     "list_concat": lambda a, b: [*a, *b],
     "list_slice": lambda values, start, stop: list(values)[int(start) : int(stop)],
     "list_eq": lambda a, b: len(a) == len(b) and all(bool(x == y) for x, y in zip(a, b)),
+    "tensors": lambda *values: list(values),
+    "tensors_len": len,
+    "tensors_get": _get,
+    "tensors_append": lambda values, value: [*values, value],
+    "tensors_concat": operator.add,
+    "tensors_slice": lambda values, start, stop: values[int(start) : int(stop)],
     "dtype_of": lambda t: t.dtype,
     "rank": lambda t: len(t.shape),
     "dim": lambda t, i: t.shape[_views.wrap(i, len(t.shape))],

@@ -18,7 +18,7 @@ import torch
 from kpkg import _autograd, _direct, _fake, _fallbacks, _policy, _precision, _transforms
 from kpkg._forms import outputs_of
 from kpkg._native import Unrecorded, last_error, precision_reader, use_dispatch_state
-from kpkg._op import Op
+from kpkg._op import Op, flattened
 
 _OLDEST_TORCH = (2, 10)
 _FALLBACK_NAMESPACE = "kpkg_fallback"
@@ -164,7 +164,8 @@ def _register_op(op: Op, namespace: str) -> None:
 
 def _register_autograd(op: Op, namespace: str) -> None:
     name = f"{namespace}::{op.name.partition('::')[2]}"
-    is_recorded = op.gradient or (_fallbacks.implementation(op) and not any(a.mutates for a in op.arguments))
+    has_none = op.has_tensor_lists or any(a.mutates for a in op.arguments)
+    is_recorded = op.gradient or (_fallbacks.implementation(op) and not has_none)
     if op.differentiates is None and not is_recorded:
         return
     op._is_recorded = op.differentiates is None
@@ -191,7 +192,8 @@ def _register_fakes(op: Op, namespace: str, has_out: bool) -> None:
         _fake.run_out(_current_ops[name], args, kwargs)
 
     torch.library.register_fake(name, fake, lib=fragment)
-    if any(a.is_tensor for a in op.arguments) and not any(a.mutates for a in op.arguments):
+    takes_tensors = any(a.is_tensor for a in op.arguments) and not op.has_tensor_lists
+    if takes_tensors and not any(a.mutates for a in op.arguments):
         _transforms.register_autocast(name, fragment)
         _transforms.register_vmap(name, local, lambda: _current_ops[name], fragment)
     if any(a.mutates for a in op.arguments):
@@ -210,9 +212,10 @@ def _register_version_bump(fragment: torch.library.Library, namespace: str, loca
     after = torch._C._after_ADInplaceOrView_keyset
 
     def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        for name, value in (*zip(names, args), *kwargs.items()):
-            if name in written and isinstance(value, torch.Tensor) and not value.is_inference():
-                torch.autograd.graph.increment_version(value)
+        tensors = [value for name, value in (*zip(names, args), *kwargs.items()) if name in written]
+        for tensor in flattened(tensors, (list, tuple)):
+            if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+                torch.autograd.graph.increment_version(tensor)
         return overload.redispatch(keyset & after, *args, **kwargs)
 
     fragment.impl(local if form == "default" else f"{local}.{form}", run, "ADInplaceOrView", with_keyset=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from format_reader.page import DTYPES, OPCODES, Refused, limit
 
 NUMBERS = {name: number for number, (name, _) in OPCODES.items()}
-TYPES = "ifbtldsIFB"
+TYPES = "ifbtldsIFBv"
 PASSED = "IFB"
 BINARY = struct.Struct
 
@@ -210,7 +210,7 @@ class Checker:
     def run(self) -> None:
         function = self.function
         for k, (_, written) in enumerate(function.parameters):
-            if written and self.type_of(k) != "t":
+            if written and self.type_of(k) not in "tv":
                 raise Refused(f"parameter {k} is mut but has type {self.type_of(k)}")
         for letter in function.results:
             if letter in PASSED or (self.index == 0 and letter != "t"):

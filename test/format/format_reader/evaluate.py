@@ -15,6 +15,7 @@ from typing import Any
 
 from format_reader import views
 from format_reader.bytecode import PASSED, Function, Instruction, Plan, launch_of
+from format_reader.lists import LISTS, TENSOR_LISTS, Tensors
 from format_reader.memory import Launch, Memory, Resolution
 from format_reader.page import DTYPES, limit
 from format_reader.views import INT64, Failed, View
@@ -188,31 +189,6 @@ VIEWS: dict[str, Callable[..., View]] = {
 }
 
 
-def entry(items: tuple[int, ...], index: int) -> int:
-    """Returns the place of an index that may count from the end."""
-    if not -len(items) <= index < len(items):
-        raise Failed(f"index {index} is out of range for the list")
-    return index % len(items)
-
-
-def replaced(items: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
-    at = entry(items, index)
-    return (*items[:at], value, *items[at + 1 :])
-
-
-LISTS: dict[str, Callable[..., Any]] = {
-    "list": lambda *items: items,
-    "list_len": len,
-    "list_get": lambda items, index: items[entry(items, index)],
-    "list_set": replaced,
-    "list_append": lambda items, item: (*items, item),
-    "list_concat": lambda a, b: a + b,
-    "list_slice": lambda items, start, stop: items[start:stop],
-    "list_eq": lambda a, b: a == b,
-    "broadcast_shapes": views.broadcast,
-}
-
-
 def float_text(value: float) -> str:
     """Spells a Float in a message."""
     return repr(value).removesuffix(".0")
@@ -228,6 +204,8 @@ def as_text(value: Any) -> bytes:
             text = "[" + ", ".join(map(str, value)) + "]"
         case DType():
             text = DTYPES[value.number][0]
+        case Tensors():
+            text = f"a list of {len(value.items)} tensors"
         case View():
             text = DTYPES[value.dtype][0] + str(list(value.shape))
         case _:
@@ -258,6 +236,7 @@ class Evaluation:
         self.memory = Memory()
         self.left = limit("steps")
         self.entries = 0
+        self.tensors_listed = self.tensor_lists = 0
 
     def spend(self, steps: int) -> None:
         self.left -= steps
@@ -268,6 +247,15 @@ class Evaluation:
         self.entries += len(items)
         if len(items) > limit("entries of a list") or self.entries > limit("entries of all lists"):
             raise Failed("a list is too long")
+        return items
+
+    def made_tensors(self, items: Tensors) -> Tensors:
+        self.tensors_listed += len(items.items)
+        self.tensor_lists += 1
+        if len(items.items) > limit("length of a list of tensors"):
+            raise Failed("a list of tensors is too long")
+        if self.tensors_listed > limit("entries of all lists") or self.tensor_lists > limit("lists of tensors"):
+            raise Failed("too many lists of tensors")
         return items
 
     def bind(self, values: list[Any]) -> list[Any]:
@@ -281,13 +269,19 @@ class Evaluation:
         letter, (name, written) = self.plan.functions[0].registers[k], self.plan.functions[0].parameters[k]
         if value is None and letter in "tfF":
             return None if letter == "t" else math.nan
-        kinds = {"t": Tensor, "i": int, "f": float, "b": bool, "l": tuple, "d": DType, "s": bytes}
+        kinds = {"t": Tensor, "i": int, "f": float, "b": bool, "l": tuple, "d": DType, "s": bytes, "v": list}
         if type(value) is not kinds[letter.lower()]:
             raise Failed(f"argument `{name}` is of another type")
         if letter in PASSED:
             return Passed(k)
         if letter == "t":
             return self.memory.argument(k, value.dtype, value.shape, value.strides, written)
+        if letter == "v":
+            made = [
+                self.memory.argument((k, e), each.dtype, each.shape, each.strides, written)
+                for e, each in enumerate(value)
+            ]
+            return self.made_tensors(Tensors(tuple(made)))
         return self.made_list(value) if letter == "l" else value
 
     def run(self, values: list[Any]) -> Resolution:
@@ -375,6 +369,9 @@ class Evaluation:
             return SCALARS[name](*operands)
         if name in LISTS:
             made = LISTS[name](*operands)
+        elif name in TENSOR_LISTS:
+            found = TENSOR_LISTS[name](*operands)
+            return self.made_tensors(found) if isinstance(found, Tensors) else found
         elif operands[0] is None:
             raise Failed(f"{name} of None")
         elif name in QUERIES:

@@ -18,7 +18,7 @@ class Buffer:
     """Memory of an argument or of a new tensor. A copy has an origin, the view that it stands for."""
 
     whole: View
-    argument: int | None = None
+    argument: int | tuple[int, int] | None = None  # a tensor of a list: the list and the place in it
     writable: bool = True
     version: int = 0  # the number of writes; 0: nothing was written
     origin: View | None = None
@@ -69,7 +69,7 @@ class Memory:
         self.buffers.append(buffer)
         return buffer.whole
 
-    def argument(self, index: int, dtype: int, shape: Any, strides: Any, written: bool) -> View:
+    def argument(self, index: int | tuple[int, int], dtype: int, shape: Any, strides: Any, written: bool) -> View:
         """Adds the memory of an argument of the op."""
         if len(shape) > limit("dimensions") or dtype not in DTYPES:
             raise Failed("an argument without dtype or of too many dimensions")

@@ -17,7 +17,7 @@ from format_reader.records import get
 Record = dict[str, Any]
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CPU_TARGETS = {"x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx", "aarch64"}
-TYPES = {"Tensor", "int", "float", "bool", "int[]", "ScalarType", "str"}
+TYPES = {"Tensor", "Tensor[]", "int", "float", "bool", "int[]", "ScalarType", "str"}
 
 
 def is_view(kernel: Record, arg: int) -> bool:
@@ -230,7 +230,8 @@ def schema_of(op: Record) -> str:
         kind = argument["type"].rstrip("?")
         text = argument["type"]
         if argument.get("mut") or "(" in text:
-            kind, text = "Tensor", f"Tensor({next(letters)}!)" + ("?" if text.endswith("?") else "")
+            end = text[-1:] if text.endswith("?") else "[]" if text.endswith("[]") else ""
+            kind, text = "Tensor", f"Tensor({next(letters)}!){end}"
         text += " " + argument["name"]
         if "default" in argument:
             text += "=" + spelled(argument["default"], kind)
@@ -247,7 +248,7 @@ def is_word(text: str) -> bool:
 def check_argument(argument: Record) -> None:
     """Checks the type of an op's argument, and that the default is one of its values."""
     base = re.sub(r"^Tensor\(\w!\)", "Tensor", argument["type"].removesuffix("?"))
-    if base not in TYPES:
+    if base not in TYPES or argument["type"] == "Tensor[]?":
         raise Refused(f"argument '{argument['name']}' has the unknown type '{argument['type']}'")
     if "default" not in argument:
         return
@@ -260,6 +261,7 @@ def check_argument(argument: Record) -> None:
         "ScalarType": lambda: isinstance(value, str) and value in DTYPE_NUMBERS,
         "str": lambda: isinstance(value, str),
         "Tensor": lambda: False,
+        "Tensor[]": lambda: False,
     }[base]()
     if not good and not (value is None and argument["type"].endswith("?")):
         raise Refused(f"argument '{argument['name']}' has a default that does not fit its type: {value}")

@@ -100,7 +100,8 @@ private:
       if (!arg.isMut || arg.view.buffer < 0)
         continue;
       const Buffer &buffer = resolution.buffers[static_cast<size_t>(arg.view.buffer)];
-      if (buffer.kind == Buffer::Kind::Argument && !program.arguments()[static_cast<size_t>(buffer.argument)].isMut)
+      const int32_t declared = buffer.list >= 0 ? buffer.list : buffer.argument;
+      if (buffer.kind == Buffer::Kind::Argument && !program.arguments()[static_cast<size_t>(declared)].isMut)
         fail("a launch writes an argument that is not mut");
       if (mayOverlapItself(arg.view))
         fail("a launch writes elements that share memory");
@@ -186,8 +187,19 @@ RandomCall randomCall(const Program &program, std::mt19937_64 &random) {
       argument.list = list;
       break;
     }
+    case Argument::Kind::TensorList:
+      argument.count = static_cast<size_t>(below(4));
+      break;
     case Argument::Kind::None:
       break;
+    }
+  }
+  for (size_t k = 0; k < program.arguments().size(); ++k) {
+    call.arguments[k].first = call.arguments.size();
+    for (size_t n = call.arguments[k].count; n > 0; --n) {
+      Argument &tensor = call.arguments.emplace_back();
+      tensor.kind = Argument::Kind::Tensor;
+      tensor.tensor = randomTensor(call, random);
     }
   }
   return call;

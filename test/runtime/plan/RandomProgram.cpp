@@ -23,12 +23,12 @@ public:
     functionCount = count;
     f.name = 0;
     // At least one register of each type exists, so that every operand can be found.
-    std::string types = "tttlidfbs";
+    std::string types = "tttlvidfbs";
     for (char type : types.substr(0, 3 + below(types.size() - 2)))
-      f.parameters.push_back({1, type == 't' && below(2) == 0}), live.push_back(define(type));
+      f.parameters.push_back({1, (type == 't' || type == 'v') && below(2) == 0}), live.push_back(define(type));
     if (below(2))
       f.parameters.push_back({1, false}), live.push_back(define("IFB"[below(3)]));
-    f.resultTypes = index == 0 ? std::string(below(3), 't') : std::string(1, "tlibfds"[below(7)]);
+    f.resultTypes = index == 0 ? std::string(below(3), 't') : std::string(1, "tlvibfds"[below(8)]);
     constants();
     block(0, 2 + below(12));
     std::vector<uint16_t> results;
@@ -80,6 +80,9 @@ private:
     uint16_t tensor = define('t');
     f.add(Opcode::empty, std::array{tensor}, std::array{list, pick('d')}, {});
     live.push_back(tensor);
+    uint16_t tensors = define('v');
+    f.add(Opcode::tensors, std::array{tensors}, std::array{pick('t'), tensor}, {});
+    live.push_back(tensors);
   }
 
   int64_t here() { return static_cast<int64_t>(f.code.size()); }
@@ -188,14 +191,14 @@ private:
     std::string_view signature = opcodeSignature(op);
     if (signature.find_first_of("!<>") != std::string_view::npos || op == Opcode::break_unless)
       return;
-    char same = "ifbtlds"[below(7)];
+    char same = "ifbtldsv"[below(8)];
     size_t colon = signature.find(':'), semicolon = std::min(signature.find(';'), signature.size());
     std::vector<uint16_t> operands, results;
     std::vector<int64_t> immediates;
     for (char type : signature.substr(colon + 1, semicolon - colon - 1)) {
       if (type == '*')
         for (uint64_t k = below(4); k > 0; --k)
-          operands.push_back(pick('i'));
+          operands.push_back(pick(signature[colon + 1]));
       else
         operands.push_back(pick(type == 'T' ? same : type));
     }

@@ -101,7 +101,8 @@ private:
 
 Status Check::run(const Op &op, const Op &reference, const Place &place, bool &hasRun, std::string &refusal) {
   bool drawsTensors = std::any_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
-    return argument.kind == KPKG_TENSOR && std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
+    return (argument.kind == KPKG_TENSOR || argument.kind == KPKG_TENSOR_LIST) &&
+           std::find(fixed.begin(), fixed.end(), argument.name) == fixed.end();
   });
   if (!drawsTensors)
     return testDType(op, reference, place, DType::None, refusal, hasRun);

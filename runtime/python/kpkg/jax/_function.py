@@ -65,6 +65,8 @@ class Function:
         return f"<kpkg function of JAX {self.op.schema}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.op.has_tensor_lists:
+            raise TypeError(f"{self.op.name} takes a list of tensors, which functions of JAX do not: {self.op.schema}")
         given = [self._checked(a, v) for a, v in zip(self.op.arguments, self.op.bind(args, kwargs))]
         results = self.apply(given)
         return results[0] if len(results) == 1 else results or None
