@@ -94,8 +94,6 @@ static std::string checkNames(const OpEntry &op) {
       return "has two arguments '" + argument.name + "'";
     if (argument.mutates && argument.kind != KPKG_TENSOR && argument.kind != KPKG_TENSOR_LIST)
       return "writes argument '" + argument.name + "', which is no tensor";
-    if (argument.optional && argument.kind == KPKG_TENSOR_LIST)
-      return "has an argument '" + argument.name + "' that is a list or None";
     if (argument.defaultValue.kind == KPKG_STRING && !isPlainText(argument.text))
       return "has a default of '" + argument.name + "' with quotes, backslashes or characters that are not ASCII";
   }

@@ -81,7 +81,7 @@ void resolveType(OpArgument &argument) {
                             {"SymInt[]", KPKG_INT_LIST},
                             {"ScalarType", KPKG_DTYPE},
                             {"str", KPKG_STRING}})
-    if (base == name) {
+    if (base == name && !(argument.optional && kind == KPKG_TENSOR_LIST)) {
       argument.kind = kind;
       return;
     }

@@ -16,7 +16,7 @@ import kpkg
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, load_source
 
 pytest.importorskip("jax", reason="JAX is not installed")
 
@@ -323,6 +323,17 @@ def test_a_package_is_opened_once(packages):
 def test_refused_arguments(ops, arguments, error, text):
     with pytest.raises(error, match=text):
         jax.block_until_ready(ops["softmax"].softmax(*arguments))
+
+
+def test_ops_with_lists_of_tensors_are_refused():
+    text = """
+@register.op("kpkg_jax::first")
+def first(xs: List[Tensor]) raises -> Tensor:
+    return zeros_like(xs[0])
+"""
+    first = kpkg.jax.load(load_source("jax/lists", text).path)["first"]
+    with pytest.raises(TypeError, match="kpkg_jax::first takes a list of tensors, which functions of JAX do not"):
+        first([jnp.ones(3)])
 
 
 def test_traced_number(ops):

@@ -72,6 +72,15 @@ def sum_of(terms: List[Tensor]) raises -> Tensor:
     return sum
 
 
+@register.op("kpkg_lists::sum_with")
+@register.torch(fallback="stack([x, *others]).sum(0, dtype=x.dtype)")
+def sum_with(x: Tensor, others: List[Tensor]) raises -> Tensor:
+    """The sum of x and others, by PyTorch where the dtype has no kernel."""
+    var sum = zeros_like(x)
+    add_all(sum, [x] + others)
+    return sum
+
+
 @register.op("kpkg_lists::add_into")
 def add_into(mut sum: List[Tensor], x: Tensor, others: List[Tensor]):
     """Adds x, then others, to the first tensor of sum."""
@@ -218,6 +227,29 @@ def test_lists_are_made_and_passed_on(lists):
     assert torch.equal(total, sum(xs))
     lists.add_into([total], xs[0], [])
     assert torch.equal(total, sum(xs) + xs[0])
+
+
+def test_fallbacks_get_lists(lists):
+    import gc
+    import weakref
+
+    xs = [torch.arange(5, dtype=torch.int32) + k for k in range(3)]
+    before = lists.sum_with.stats()["fallbacks"]
+    with kpkg.fallback_policy("silent"):
+        for op in (lists.sum_with, torch.ops.kpkg_lists.sum_with):
+            assert torch.equal(op(xs[0], xs[1:]), sum(xs))
+            assert torch.equal(op(xs[0], []), xs[0])
+    assert lists.sum_with.stats()["fallbacks"] == before + 4
+    floats = [x.float() for x in xs]
+    for op in (lists.sum_with, torch.ops.kpkg_lists.sum_with):
+        assert torch.equal(op(floats[0], floats[1:]), sum(floats))
+    assert lists.sum_with.stats()["fallbacks"] == before + 4
+    with pytest.raises(kpkg.KernelError, match="kpkg_lists::sum_with has no backward"):
+        lists.sum_with(floats[0], [floats[1], floats[2].clone().requires_grad_()])
+    seen = [weakref.ref(x) for x in (*xs, *floats)]
+    del xs, floats
+    gc.collect()
+    assert not any(reference() is not None for reference in seen)
 
 
 def test_schemas_are_pytorchs(lists):

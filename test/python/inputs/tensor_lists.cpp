@@ -67,5 +67,19 @@ int main(int count, char **arguments) {
   require(total.as<float>()[0] == 6 && total.as<float>()[2] == 12, "the written list");
   auto shared = add.call({}, {terms[0]}, {{"sum", std::vector<Tensor>{terms[0]}}, {"others", terms}});
   require(!shared && shared.error().argument == "sum", "the argument that shares memory");
+
+  kpkg::Registry registry;
+  int calls = 0;
+  auto fallback = [&](const kpkg_op *, kpkg_call &call) {
+    const kpkg_value &list = call.arguments[0];
+    calls += call.argument_count == 2 && list.kind == KPKG_TENSOR_LIST && list.count == 2 &&
+             list.as.tensor[1].shape[0] == 3 && call.arguments[1].as.integer == 5;
+    return KPKG_OK;
+  };
+  require(bool(registry.setFallback("other::step(Tensor(a!)[] params, int n=5) -> ()", fallback)), "the schema");
+  kpkg::Op step = registry.op("other::step").value();
+  require(step.arguments()[0].mutates == 1, "the written list");
+  require(bool(step.call({}, {}, {{"params", terms}})) && calls == 1, "the fallback");
+  require(!registry.setFallback("other::wrong(Tensor[]? xs) -> ()", fallback), "an optional list");
   std::puts("ok");
 }
