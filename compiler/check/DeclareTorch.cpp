@@ -35,6 +35,11 @@ std::string oneOf(const Words &words) {
 
 bool isTensor(const OpArgument &argument) { return argument.type == "Tensor" || argument.type == "Tensor?"; }
 
+bool takesList(const OpRecord &op) {
+  return std::any_of(op.arguments.begin(), op.arguments.end(),
+                     [](const OpArgument &argument) { return argument.type == "Tensor[]"; });
+}
+
 bool hasArgument(const OpRecord &op, const std::string &name, const std::string &type) {
   return std::any_of(op.arguments.begin(), op.arguments.end(),
                      [&](const OpArgument &argument) { return argument.name == name && argument.type == type; });
@@ -69,6 +74,8 @@ std::string whatDimensionsNeed(const std::string &text, const OpRecord &op) {
 
 /// Returns the values that the option `name` may have, or an empty text if `text` is one of them.
 std::string whatIsExpected(const std::string &name, const std::string &text, const OpRecord &op) {
+  if (name != "fallback" && takesList(op)) // these rules treat tensors one by one
+    return "nothing: the op takes a list of tensors";
   if (name.starts_with("autocast"))
     return isAutocast(text, op) ? "" : oneOf(autocastWords) + ", and perhaps names of tensors behind it";
   if (name == "promotion")

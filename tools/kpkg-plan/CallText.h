@@ -8,7 +8,8 @@
 namespace kpkg {
 
 /// The arguments of a call, with the data to which they point. Tensors are dtype[shape] or dtype[shape]@[strides];
-/// without strides they are dense.
+/// without strides they are dense. tensors[float32[2], float32[3]] is a list, whose tensors follow behind the
+/// arguments.
 struct TextCall {
   std::vector<plan::Argument> arguments;
   std::deque<std::vector<int64_t>> numbers;
