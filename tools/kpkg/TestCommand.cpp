@@ -85,7 +85,7 @@ public:
     for (const compiler::TestRecord &test : tests)
       if (test.op == op.name() && options.inputs.empty())
         runRegistered(test);
-    if (report.failures)
+    if (report.failures || options.cases == 0)
       return report;
     bool hasTensors = std::any_of(op.arguments().begin(), op.arguments().end(), [&](const ArgumentInfo &argument) {
       return (argument.kind == KPKG_TENSOR || argument.kind == KPKG_TENSOR_LIST) &&
@@ -228,7 +228,9 @@ ExitCode runTests(const TestOptions &options, const std::vector<compiler::TestRe
     if (!reference)
       return report(reference.error());
     OpReport result = OpTest(options, places, op, *reference).run(tests);
-    if (result.tested == 0) {
+    if (result.tested == 0 && options.cases == 0) {
+      fmt::print("none  {}: it has no @register.test\n", op.name());
+    } else if (result.tested == 0) {
       fmt::print("FAIL  {}: it took none of the drawn inputs; give some with --input; the last refusal: {}\n",
                  op.name(), result.refusal);
       ++result.failures;
@@ -241,8 +243,10 @@ ExitCode runTests(const TestOptions &options, const std::vector<compiler::TestRe
     return InputRefused;
   }
   if (tested == 0 && failures == 0) {
-    fmt::print(stderr, "kpkg: error: no op of the sources has a reference: @register.reference(\"namespace::name\") "
-                       "says what an op should compute\n");
+    fmt::print(stderr, "{}\n",
+               options.cases ? "kpkg: error: no op of the sources has a reference: "
+                               "@register.reference(\"namespace::name\") says what an op should compute"
+                             : "kpkg: error: no op of the sources has a @register.test, and --cases 0 draws none");
     return InputRefused;
   }
   return failures ? InputRefused : Success;
@@ -278,9 +282,9 @@ void addTest(CLI::App &app, int &exitCode) {
   command->add_option("--op", options->op, "Only this op, such as kpkg::gemm or gemm");
   command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--cases", options->cases, "Cases of each op and dtype")
+  command->add_option("--cases", options->cases, "Drawn cases of each op and dtype. 0: only those of @register.test")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->seed, "Seed of the drawn inputs")->capture_default_str();
   command->callback([options, &exitCode] { exitCode = test(*options); });
 }
