@@ -67,6 +67,7 @@ std::optional<std::vector<int64_t>> Elaborator::broadcastShapes(const Type *lhs,
   const std::vector<int64_t> &a = lhs->shape, &b = rhs->shape;
   size_t rank = std::max(a.size(), b.size());
   std::vector<int64_t> shape(rank);
+  int64_t size = 1;
   for (size_t i = 0; i < rank; ++i) {
     int64_t x = i + a.size() >= rank ? a[i + a.size() - rank] : 1;
     int64_t y = i + b.size() >= rank ? b[i + b.size() - rank] : 1;
@@ -75,6 +76,11 @@ std::optional<std::vector<int64_t>> Elaborator::broadcastShapes(const Type *lhs,
       return std::nullopt;
     }
     shape[i] = x == 1 ? y : x;
+    size = std::min(size * shape[i], maxTileElements + 1);
+  }
+  if (size > maxTileElements) {
+    diags.report(diag::TileTooLarge, range, maxTileElements);
+    return std::nullopt;
   }
   return shape;
 }
