@@ -31,15 +31,13 @@ Operand Elaborator::viewQuery(Kind nodeKind, const Operand &view, const ast::Ind
   return result(nodeKind, types.integer(), expr.range, {view.node}, {at});
 }
 
-Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
+std::optional<Elaborator::ViewPlace> Elaborator::placeOf(const Operand &view, const ast::IndexExpr &expr) {
   if (static_cast<int>(expr.arguments.size()) > view.type->rank) {
     diags.report(diag::RankMismatch, expr.range, "the index", static_cast<int64_t>(expr.arguments.size()),
                  static_cast<int64_t>(view.type->rank));
-    return error(expr.range);
+    return std::nullopt;
   }
-  std::vector<int64_t> dims;
-  std::vector<Node *> indices;
-  Operand part = view;
+  ViewPlace place{view, {}, {}};
   for (size_t i = 0; i < expr.arguments.size(); ++i) {
     const ast::Expr &argument = *expr.arguments[i].value;
     int64_t dim = static_cast<int64_t>(i);
@@ -52,9 +50,10 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
       return intNode(index, what);
     };
     if (auto *slice = argument.as<ast::SliceExpr>()) {
-      if (slice->step)
-        return notSupported(argument.range, "a slice with a step in a kernel",
-                            "slice in the op that launches the kernel");
+      if (slice->step) {
+        notSupported(argument.range, "a slice with a step in a kernel", "slice in the op that launches the kernel");
+        return std::nullopt;
+      }
       if (!slice->start && !slice->stop)
         continue;
       constexpr std::string_view what = "a bound of a slice";
@@ -62,21 +61,29 @@ Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
                                  : emitConstant(Value(int64_t(0)), types.integer(), argument.range);
       Node *end = slice->stop ? coordinate(*slice->stop, what) : extent().node;
       if (!begin || !end)
-        return error(expr.range);
-      part = result(Kind::SliceView, types.view(view.type->element, view.type->rank, view.type->isMut), argument.range,
-                    {part.node, begin, end}, {dim});
+        return std::nullopt;
+      const Type *type = types.view(view.type->element, view.type->rank, view.type->isMut);
+      place.part = result(Kind::SliceView, type, argument.range, {place.part.node, begin, end}, {dim});
       continue;
     }
     Node *node = coordinate(argument, "an index");
     if (!node)
-      return error(expr.range);
-    dims.push_back(dim);
-    indices.push_back(node);
+      return std::nullopt;
+    place.dims.push_back(dim);
+    place.indices.push_back(node);
   }
+  return place;
+}
+
+Operand Elaborator::indexView(const Operand &view, const ast::IndexExpr &expr) {
+  std::optional<ViewPlace> place = placeOf(view, expr);
+  if (!place)
+    return error(expr.range);
+  std::vector<int64_t> &dims = place->dims;
   if (dims.empty())
-    return part;
-  std::vector<Node *> operands = {part.node};
-  operands.insert(operands.end(), indices.begin(), indices.end());
+    return place->part;
+  std::vector<Node *> operands = {place->part.node};
+  operands.insert(operands.end(), place->indices.begin(), place->indices.end());
   if (static_cast<int>(dims.size()) == view.type->rank) {
     if (combineDepth)
       return notSupported(expr.range, "reading a tensor inside `reduce` or `scan`", "read it before and pass a tile");
@@ -141,38 +148,63 @@ Operand Elaborator::writeWindow(Kind nodeKind, CallSite &site) {
   const ast::Expr *expr = arguments.take("value");
   if (!arguments.finish())
     return error(site.range());
-  const Type *window = site.base.type;
   Operand value = check(*expr);
   if (value.isError())
     return value;
-  if (!window->isMut) {
-    diags.report(diag::NotMutable, site.range());
-    return error(site.range());
-  }
-  if (nodeKind == Kind::AddStore && !isUpdatable(nodeKind, window->element))
+  value.range = expr->range;
+  const Type *window = site.base.type;
+  if (nodeKind == Kind::AddStore && window->isMut && !isUpdatable(nodeKind, window->element))
     return notUpdatable(site, window->element);
+  return writeValue(nodeKind, site.base, value, site.name, site.range());
+}
+
+/// Writes a value to a window. `name` is the method or operator in errors.
+Operand Elaborator::writeValue(Kind nodeKind, const Operand &base, const Operand &value, std::string_view name,
+                               SourceRange range) {
+  const Type *window = base.type;
+  if (!window->isMut) {
+    diags.report(diag::NotMutable, range);
+    return error(range);
+  }
   const Type *wanted = types.tile(window->element, window->shape);
   bool fits = value.type->isNumeric() && (value.constant ? fitsConstant(*value.constant, window->element)
                                                          : value.type->element == window->element);
   if (!fits) {
     DiagnosticBuilder report =
-        diags.report(diag::TypeMismatch, expr->range, "the value", describe(value), wanted->str());
+        diags.report(diag::TypeMismatch, value.range, "the value", describe(value), wanted->str());
     if (value.type->isNumeric())
-      report.note(diag::CastConverts, expr->range, valueNameOf(window->element));
-    return error(site.range());
+      report.note(diag::CastConverts, value.range, valueNameOf(window->element));
+    return error(range);
   }
-  auto shape = broadcastShapes(value.type, wanted, site.name, expr->range);
+  auto shape = broadcastShapes(value.type, wanted, name, value.range);
   if (!shape)
-    return error(site.range());
+    return error(range);
   if (*shape != window->shape) {
-    diags.report(diag::ShapesDiffer, expr->range, site.name, value.type->str(), wanted->str());
-    return error(site.range());
+    diags.report(diag::ShapesDiffer, value.range, name, value.type->str(), wanted->str());
+    return error(range);
   }
   Node *tile = numberAs(value, window->element, window->shape);
   if (combineDepth)
-    return notSupported(site.range(), "a store inside `reduce` or `scan`", "store the result");
-  emit(nodeKind, types.none, site.range(), {site.base.node, tile});
-  return none(site.range());
+    return notSupported(range, "a store inside `reduce` or `scan`", "store the result");
+  emit(nodeKind, types.none, range, {base.node, tile});
+  return none(range);
+}
+
+/// Checks `x[i, j] = value`, with an index for every dimension.
+void Elaborator::assignElement(const Operand &view, const ast::IndexExpr &index, const Operand &value) {
+  std::optional<ViewPlace> place = placeOf(view, index);
+  if (!place || value.isError())
+    return;
+  int rank = view.type->rank;
+  if (static_cast<int>(place->dims.size()) != rank) {
+    diags.report(diag::NotAssignable, index.range, "a part of a tensor",
+                 "an element has an index for every dimension; tiles are written with `.store`");
+    return;
+  }
+  std::vector<Node *> operands = {place->part.node};
+  operands.insert(operands.end(), place->indices.begin(), place->indices.end());
+  const Type *window = types.window(view.type->element, std::vector<int64_t>(rank, 1), view.type->isMut);
+  writeValue(Kind::Store, result(Kind::Window, window, index.range, std::move(operands)), value, "=", index.range);
 }
 
 Operand Elaborator::viewGather(CallSite &site) {

@@ -190,6 +190,8 @@ void Elaborator::assign(const Binding &variable, const std::string &name, const 
 
 void Elaborator::assignIndex(const ast::IndexExpr &index, const Operand &value, SourceRange range) {
   Operand base = check(*index.base);
+  if (!base.isError() && base.type->kind == TypeKind::View)
+    return assignElement(base, index, value);
   bool isList = !base.isError() && base.type->kind == TypeKind::List && index.arguments.size() == 1;
   if (isList && !value.isError()) {
     Node *at = intNode(check(*index.arguments[0].value), "the index");
@@ -202,7 +204,7 @@ void Elaborator::assignIndex(const ast::IndexExpr &index, const Operand &value, 
                  base.isTuple() ? "only items of tuples that a `var` declares are assigned"
                  : base.type->kind == TypeKind::TensorList
                      ? "a list of tensors only grows, by `.append`; elements of its tensors are written by kernels"
-                     : "only items of lists and tuples are assigned; memory is written with `.store`");
+                     : "only items of lists and tuples are assigned; elements of tensors are written by kernels");
 }
 
 void Elaborator::assignName(const ast::NameExpr &name, const Operand &value, SourceRange range) {

@@ -211,7 +211,16 @@ private:
   /// Checks `(a, b, ..., axis=)`. Returns tiles of one element type and rank, none after a report.
   std::vector<Node *> tilesToJoin(CallSite &site, const ast::Expr *&axis);
   Operand join(CallSite &site, std::vector<Node *> parts, int64_t axis);
+  /// A place in a view: the part that slices take, and the dimensions with an index.
+  struct ViewPlace {
+    Operand part;
+    std::vector<int64_t> dims;
+    std::vector<Node *> indices;
+  };
+  /// Returns nothing after an error.
+  std::optional<ViewPlace> placeOf(const Operand &view, const ast::IndexExpr &expr);
   Operand indexView(const Operand &view, const ast::IndexExpr &expr);
+  void assignElement(const Operand &view, const ast::IndexExpr &index, const Operand &value);
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);
   /// Returns the node of an extent, which of scratch memory is a constant.
@@ -219,6 +228,8 @@ private:
   Operand wholeOf(const Operand &scratch, SourceRange range);
   Operand blockOf(CallSite &site, bool isTile);
   Operand writeWindow(Kind nodeKind, CallSite &site);
+  Operand writeValue(Kind nodeKind, const Operand &base, const Operand &value, std::string_view name,
+                     SourceRange range);
   Operand writeIndexed(Kind nodeKind, CallSite &site);
   static bool isUpdatable(Kind nodeKind, DType element);
   Operand notUpdatable(CallSite &site, DType element);
