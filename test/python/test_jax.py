@@ -331,7 +331,7 @@ def test_ops_with_lists_of_tensors_are_refused():
 def first(xs: List[Tensor]) raises -> Tensor:
     return zeros_like(xs[0])
 """
-    first = kpkg.jax.load(load_source("jax/lists", text).path)["first"]
+    first = kpkg.jax.load(load_source("jax/lists", text).path)["kpkg_jax::first"]
     with pytest.raises(TypeError, match="kpkg_jax::first takes a list of tensors, which functions of JAX do not"):
         first([jnp.ones(3)])
 

@@ -360,8 +360,6 @@ def test_decorators_are_answered(name):
 @pytest.mark.parametrize(
     "name, way_out",
     [
-        ("moe_dispatch", "kpkg.ops.grouped_gemm multiplies the rows of each expert"),
-        ("nms", "use torchvision.ops.nms"),
         ("tpu_matmul", "kpkg has no TPUs; on CPUs and GPUs use kpkg.ops.matmul"),
         ("gpu_flash_attention", "use kpkg.ops.scaled_dot_product_attention"),
         ("tpu_block_sparse", "kpkg has no TPUs; on CPUs and GPUs use kpkg.sparse.pack and kpkg.sparse.linear"),
@@ -375,6 +373,15 @@ def test_functions_that_are_not_here(name, way_out, default_ops):
             exec(f"from {module} import {name}")
         with pytest.raises(AttributeError, match=way_out):
             getattr(sys.modules[module], name)
+
+
+def test_experts_and_suppression(default_ops):
+    """Runs ops that the seeds name; test_specs.py has their results."""
+    weights, experts = default_ops.moe_routing(torch.randn(5, 8))
+    rows, ends, places = default_ops.moe_dispatch(torch.randn(5, 4), experts, num_experts=8)
+    assert (rows.shape, ends.shape, default_ops.moe_combine(rows, places, weights).shape) == ((10, 4), (8,), (5, 4))
+    kept, count = default_ops.nms(torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9]]), torch.tensor([0.5, 0.6]), 0.5)
+    assert (kept.tolist(), count.tolist()) == ([1, -1], [1])
 
 
 def test_configuration():

@@ -31,8 +31,8 @@ WRITTEN_IN_K = {
         f"weights; for a kernel of your own, {_BY_FILE}"
     ),
     "expert_kernel": (
-        "kpkg has no decorator expert_kernel: kpkg.ops.grouped_gemm multiplies the rows of each expert; for a kernel "
-        f"of your own, {_BY_FILE}"
+        "kpkg has no decorator expert_kernel: kpkg.ops.moe_dispatch moves tokens to the rows of their experts, and "
+        f"grouped_gemm multiplies them; for a kernel of your own, {_BY_FILE}"
     ),
     "register": "kpkg has no `register` in Python: `@register.op` stands in .k files, where it needs no import; "
     f"{_BY_FILE}",
@@ -41,8 +41,6 @@ WRITTEN_IN_K = {
 _ON_A_TPU = "kpkg has no TPUs; on CPUs and GPUs use"
 #: Names of ops in other libraries, with the replacement here.
 _ELSEWHERE = {
-    "nms": "use torchvision.ops.nms",
-    "moe_dispatch": "kpkg.ops.grouped_gemm multiplies the rows of each expert; PyTorch's topk and sort route them",
     "gpu_matmul": "use kpkg.ops.matmul",
     "tpu_matmul": f"{_ON_A_TPU} kpkg.ops.matmul",
     "gpu_flash_attention": "use kpkg.ops.scaled_dot_product_attention",
