@@ -7,21 +7,12 @@ namespace kpkg::compiler {
 Operand Elaborator::callScratch(CallSite &site) {
   if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError())
     return allowed;
-  if (!hasBrackets(site, "T"))
-    return error(site.range());
-  Arguments brackets(*this, site, *site.comptimeArguments);
-  const ast::Expr *dtype = brackets.take("T");
-  Arguments arguments(*this, site);
-  std::vector<const ast::Expr *> dims = arguments.rest();
-  if (!brackets.finish() || !arguments.finish())
-    return error(site.range());
-  auto element = comptimeDType(*dtype);
-  auto shape = extents(dims, site.range());
-  if (!element || !shape)
+  const Type *tile = namedTile(site);
+  if (!tile)
     return error(site.range());
   if (combineDepth)
     return notSupported(site.range(), "`scratch` inside `reduce` or `scan`", "use tiles there");
-  return result(Kind::Scratch, types.scratch(*element, *shape), site.range(), {});
+  return result(Kind::Scratch, types.scratch(tile->element, tile->shape), site.range(), {});
 }
 
 hir::Node *Elaborator::extentOf(const Operand &view, int64_t dim, SourceRange range) {

@@ -44,21 +44,26 @@ std::optional<std::vector<int64_t>> Elaborator::extents(const std::vector<const 
   return shape;
 }
 
-Operand Elaborator::callZeros(CallSite &site) {
+const Type *Elaborator::namedTile(CallSite &site) {
   if (!hasBrackets(site, "T"))
-    return error(site.range());
+    return nullptr;
   Arguments brackets(*this, site, *site.comptimeArguments);
   const ast::Expr *dtype = brackets.take("T");
   Arguments arguments(*this, site);
   std::vector<const ast::Expr *> dims = arguments.rest();
   if (!brackets.finish() || !arguments.finish())
-    return error(site.range());
+    return nullptr;
   auto element = comptimeDType(*dtype);
   auto shape = extents(dims, site.range());
-  if (!element || !shape)
+  return element && shape ? types.tile(*element, *shape) : nullptr;
+}
+
+Operand Elaborator::callZeros(CallSite &site) {
+  const Type *tile = namedTile(site);
+  if (!tile)
     return error(site.range());
-  Operand zero = constant(*element == DType::Bool ? Value(false) : Value(int64_t(0)), site.range());
-  return runTime(numberAs(zero, *element, *shape));
+  Operand zero = constant(tile->element == DType::Bool ? Value(false) : Value(int64_t(0)), site.range());
+  return runTime(numberAs(zero, tile->element, tile->shape));
 }
 
 Operand Elaborator::callFull(CallSite &site) {

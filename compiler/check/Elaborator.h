@@ -195,6 +195,8 @@ private:
   /// Reads `precision` of a product of these elements. Returns nothing after an error.
   std::optional<bool> isTf32(const ast::Expr &precision, DType element);
   std::optional<int64_t> axisOf(const ast::Expr &expr, const Type *tile);
+  /// Returns the type that `[T](extents...)` names; null after an error.
+  const Type *namedTile(CallSite &site);
   std::optional<std::vector<int64_t>> extents(const std::vector<const ast::Expr *> &exprs, SourceRange range);
   /// The elements of one dimension that an index of a tile selects.
   struct Selection {

@@ -101,6 +101,8 @@ def dispatch_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator
         yield Sample((*given, 3), label=f"{tokens}x{columns}, {choices} of {experts}, capacity 3")
     strange = chosen(50, 2, 12, generator) - 4
     yield Sample((normal((12, 50), dtype, generator).t(), strange, 5), label="transposed, experts that do not exist")
+    large = (normal((5, 7), dtype, generator), chosen(5, 2, 3, generator), 3, 2**32)
+    yield Sample(large, label="capacity beyond int32")
     same = torch.full((400, 2), 2, dtype=torch.int32)
     yield Sample((normal((400, 8), dtype, generator)[:, ::2], same, 4, 500), label="one expert, step 2")
 
