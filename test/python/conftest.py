@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,6 +125,10 @@ def build_families() -> dict[str, Path]:
     }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, default=0, help="draws other random inputs for all tests")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Builds the packages before several workers (`-n 2`) start, so that each is built once."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
@@ -150,6 +156,23 @@ def ops(libraries):
     for library in libraries.values():
         library.register_torch()  # another test may have loaded a newer library, whose ops took the names
     return {op.name: op for library in libraries.values() for op in library}
+
+
+@pytest.fixture(autouse=True)
+def seeded(request, record_property) -> int:
+    """Seeds all generators by the test's name and `--seed`, whatever ran before, and returns the seed.
+
+    A suite that draws other numbers in each run fails by chance. `pytest --seed N` draws others on purpose.
+    """
+    import numpy as np
+
+    seed = zlib.crc32(f"{request.config.getoption('seed')} {request.node.nodeid}".encode())
+    record_property("seed", seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+    return seed
 
 
 @pytest.fixture(autouse=True)
