@@ -330,6 +330,11 @@ void Elaborator::observe(SourceRange range, const Operand &operand) {
     checker.observer->typed(range, *operand.type, operand.constant ? &*operand.constant : nullptr);
 }
 
+void Elaborator::nameValue(SourceRange name, Node *value) {
+  if (checker.observer && value)
+    value->names.push_back(name);
+}
+
 Operand Elaborator::check(const ast::Expr &expr) {
   Operand operand = checkByKind(expr);
   observe(expr.range, operand);

@@ -6,6 +6,7 @@ namespace kpkg::compiler {
 
 void Elaborator::declareTarget(const ast::Identifier &name, Operand operand) {
   observe(name.range, operand);
+  nameValue(name.range, operand.node);
   Binding binding;
   binding.operand = std::move(operand);
   declare(name, std::move(binding));

@@ -99,6 +99,8 @@ private:
   Operand checkByKind(const ast::Expr &expr);
   /// Tells the observer of the check, if there is one, what stands at `range`.
   void observe(SourceRange range, const Operand &operand);
+  /// Records that a variable receives a value, if there is an observer.
+  void nameValue(SourceRange name, Node *value);
   Operand checkName(const ast::NameExpr &expr);
   Operand checkAttribute(const ast::AttributeExpr &expr);
   Operand checkIndex(const ast::IndexExpr &expr);

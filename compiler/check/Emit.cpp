@@ -43,6 +43,7 @@ hir::Local *Elaborator::newLocal(std::string name, const Type *type) {
 
 void Elaborator::setLocal(hir::Local *local, Node *value, SourceRange range) {
   emit(Kind::Set, types.none, range, {value})->local = local;
+  nameValue(range, value);
   if (kind == BodyKind::Op)
     valueRanges.assign(local, value);
 }

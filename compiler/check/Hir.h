@@ -48,6 +48,7 @@ struct Node {
   Kind kind = Kind::Nothing;
   const Type *type = nullptr;
   SourceRange range;
+  std::vector<SourceRange> names; ///< of the variables that receive the value; empty unless an editor follows the check
   std::vector<Node *> operands;
   std::vector<int64_t> ints;
   std::string text;

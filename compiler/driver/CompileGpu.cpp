@@ -54,16 +54,6 @@ struct Compiled {
   std::string ptx;
 };
 
-/// Returns whether ring buffers in shared memory are loaded some steps ahead.
-bool hasRings(tile::KernelOp laidOut) {
-  return laidOut
-      .walk([](mlir::Operation *op) {
-        return isa<kgpu::FetchOp, kgpu::RingOp, kgpu::AsyncWaitOp>(op) ? mlir::WalkResult::interrupt()
-                                                                       : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 /// Returns the PTX of a lowered module.
 Expected<std::string> ptxOf(mlir::Operation *gpuModule, StringRef chip, CodeOptions options) {
   if (!options.lineTables)
@@ -83,7 +73,7 @@ Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kg
   compiled.remarks = log.take();
   tile::KernelOp laidOut = *module->getOps<tile::KernelOp>().begin();
   compiled.launch = kgpu::getLaunch(laidOut);
-  compiled.hasRings = hasRings(laidOut);
+  compiled.hasRings = kgpu::hasRings(laidOut);
   compiled.tensorMaps = tensorMapRecords(laidOut);
   compiled.reports = lower::nvvm::reportTexts(laidOut);
   if (failed(lower::nvvm::lowerToNvvm(*module)))

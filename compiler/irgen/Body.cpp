@@ -94,8 +94,16 @@ mlir::Value Body::constant(const compiler::Value &value, const Type *type, Locat
 }
 
 void Body::block(const hir::Block &block) {
-  for (const hir::Node *node : block.nodes)
+  for (const hir::Node *node : block.nodes) {
     this->node(*node);
+    for (SourceRange name : node->names)
+      addPlace(at(node), location(name));
+  }
+}
+
+void Body::addPlace(mlir::Value value, Location name) {
+  if (value && isa<RankedTensorType>(value.getType()))
+    value.setLoc(FusedLoc::get({value.getLoc(), name}, TypeAttr::get(value.getType()), builder.getContext()));
 }
 
 void Body::node(const hir::Node &node) {

@@ -67,6 +67,9 @@ private:
   /// How often the function mentions each variable. A variable whose mentions are all in one region is local to it.
   llvm::SmallVector<unsigned> mentions;
 
+  /// Adds the name of a variable that receives a tile to its location, with the tile's type: passes may give the
+  /// location to other tiles.
+  void addPlace(mlir::Value value, mlir::Location name);
   void node(const hir::Node &node);
   void ifNode(const hir::Node &node);
   void forNode(const hir::Node &node);

@@ -5,6 +5,9 @@
 #include "compiler/check/ImportPaths.h"
 #include "compiler/diag/Diagnostics.h"
 #include "compiler/driver/Guard.h"
+#include "compiler/driver/TileLayouts.h"
+#include "dialect/tile/schedule/Schedule.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace kpkg::lsp {
 
@@ -89,6 +92,63 @@ private:
   }
 };
 
+/// Returns the files that were read, with the types of each and findings of GPU code generation in one.
+void addFiles(Analysis &analysis, const OpenTexts &texts, const SourceManager &sources, const TypeCollector &types,
+              const std::string &path, const GpuFindings &findings) {
+  analysis.files.clear();
+  for (uint32_t id = 0; id < sources.fileCount(); ++id) {
+    const SourceFile &file = sources.file(id);
+    std::string canonical = canonicalPath(file.path());
+    if (file.path() == std::string(preludeName) + ".k")
+      continue;
+    analysis.files.push_back(canonical);
+    auto open = texts.find(canonical);
+    Text text = open != texts.end() ? open->second : makeText(canonical, std::string(file.text()));
+    if (auto entries = types.take(id); !entries.empty())
+      analysis.types[canonical] =
+          std::make_shared<Types>(std::move(text), std::move(entries), canonical == path ? findings : GpuFindings());
+  }
+}
+
+/// Returns how the threads of a block hold a tile.
+std::string layoutText(const TileLayout &tile, const KernelLayouts &kernel, const std::string &chip) {
+  return llvm::formatv("on {0}, {1} threads: {2} elements in {3} registers of each thread, `{4}`", chip, kernel.threads,
+                       tile.elements, tile.registers, tile.layout);
+}
+
+/// Returns the byte of a place; `column` counts code points from 1.
+uint32_t offsetAt(const SourceFile &file, unsigned line, unsigned column) {
+  uint32_t offset = file.lineStart(line);
+  for (unsigned passed = 1; passed < column && offset < file.text().size(); ++passed)
+    do
+      ++offset;
+    while (offset < file.text().size() && (file.text()[offset] & 0xC0) == 0x80);
+  return offset;
+}
+
+/// Lays out the first instance of each kernel of the file `path`, until `isStale`.
+GpuFindings findingsOf(const Program &program, const SourceManager &sources, const std::string &path,
+                       const std::string &chip, llvm::function_ref<bool()> isStale) {
+  GpuFindings findings;
+  for (auto [number, kernel] : llvm::enumerate(program.kernels())) {
+    if (isStale())
+      break;
+    if (canonicalPath(kernel.path) != path || kernel.instances.empty() || !program.kernel(number, 0))
+      continue;
+    auto laidOut = layOut(program, sources, {number, 0}, chip);
+    if (!laidOut)
+      continue;
+    for (const TileLayout &tile : laidOut->tiles)
+      if (tile.path == kernel.path)
+        findings.layouts.push_back({offsetAt(sources.file(kernel.range.file), tile.line, tile.column), tile.type,
+                                    layoutText(tile, *laidOut, chip)});
+    for (const kgpu::DroppedHint &dropped : laidOut->dropped)
+      findings.dropped.push_back({kernel.ownName, std::string(tile::nameOf(dropped.hint)), dropped.why});
+  }
+  std::ranges::sort(findings.layouts, {}, &LayoutAt::begin);
+  return findings;
+}
+
 /// Returns a filter that keeps the first instance of each kernel.
 Program::InstanceFilter firstInstances() {
   return
@@ -97,18 +157,20 @@ Program::InstanceFilter firstInstances() {
 
 } // namespace
 
-std::optional<Analysis> analyse(const std::string &path, const OpenTexts &texts, const ProgramOptions &options,
-                                llvm::function_ref<bool()> isStale, llvm::function_ref<void(const Analysis &)> early) {
+void analyse(const std::string &path, const OpenTexts &texts, const AnalysisOptions &options,
+             llvm::function_ref<bool()> isStale, llvm::function_ref<void(const Analysis &)> early,
+             llvm::function_ref<void(const Analysis &)> done) {
   SourceManager sources;
   DiagnosticEngine diags;
   Session session(texts, sources);
   Analysis analysis;
   Reports reports(path, sources);
+  std::unique_ptr<Program> program;
   auto failure = failureOf([&] {
     for (const char *kind : {"cpu", "gpu"}) {
-      ProgramOptions ofKind = options;
+      ProgramOptions ofKind = options.program;
       ofKind.targetKind = kind;
-      auto program = Checker::load({path}, ofKind, sources, diags, &session);
+      program = Checker::load({path}, ofKind, sources, diags, &session);
       if (diags.hasErrors() || isStale())
         break;
       program->check(firstInstances());
@@ -122,7 +184,7 @@ std::optional<Analysis> analyse(const std::string &path, const OpenTexts &texts,
     }
   });
   if (isStale())
-    return std::nullopt;
+    return;
   analysis.diagnostics = reports.placed(diags);
   if (failure) {
     PlacedDiagnostic crash;
@@ -130,18 +192,17 @@ std::optional<Analysis> analyse(const std::string &path, const OpenTexts &texts,
     crash.message = *failure;
     analysis.diagnostics[path].push_back(crash);
   }
-  for (uint32_t id = 0; id < sources.fileCount(); ++id) {
-    const SourceFile &file = sources.file(id);
-    std::string canonical = canonicalPath(file.path());
-    if (file.path() == std::string(preludeName) + ".k")
-      continue;
-    analysis.files.push_back(canonical);
-    auto open = texts.find(canonical);
-    Text text = open != texts.end() ? open->second : makeText(canonical, std::string(file.text()));
-    if (auto entries = session.types.take(id); !entries.empty())
-      analysis.types[canonical] = std::make_shared<Types>(std::move(text), std::move(entries));
-  }
-  return analysis;
+  addFiles(analysis, texts, sources, session.types, path, {});
+  done(analysis);
+  if (failure || diags.hasErrors() || options.chip.empty())
+    return;
+  GpuFindings findings;
+  // Builds report a failure of code generation.
+  bool isComplete = !failureOf([&] { findings = findingsOf(*program, sources, path, options.chip, isStale); });
+  if (!isComplete || isStale())
+    return;
+  addFiles(analysis, texts, sources, session.types, path, findings);
+  done(analysis);
 }
 
 } // namespace kpkg::lsp

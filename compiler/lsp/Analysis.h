@@ -42,10 +42,16 @@ struct Analysis {
   std::vector<std::string> files;
 };
 
-/// Checks a file and its imports for CPUs and GPUs, as `kpkg check` does. Returns nothing if `isStale` becomes true
-/// before the end. `early` receives errors that the first instances have, if further ones take more time.
-std::optional<Analysis> analyse(const std::string &path, const OpenTexts &texts,
-                                const compiler::ProgramOptions &options, llvm::function_ref<bool()> isStale,
-                                llvm::function_ref<void(const Analysis &)> early);
+struct AnalysisOptions {
+  compiler::ProgramOptions program;
+  std::string chip; ///< for whose GPU code layouts are shown; empty for none
+};
+
+/// Checks a file and its imports for CPUs and GPUs, as `kpkg check` does. `early` receives errors that the first
+/// instances have, if further ones take more time. `done` receives the results. If there are no errors, it receives
+/// them again with the layouts of the first instance of each kernel in the file. The rest is left out once `isStale`.
+void analyse(const std::string &path, const OpenTexts &texts, const AnalysisOptions &options,
+             llvm::function_ref<bool()> isStale, llvm::function_ref<void(const Analysis &)> early,
+             llvm::function_ref<void(const Analysis &)> done);
 
 } // namespace kpkg::lsp

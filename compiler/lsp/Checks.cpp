@@ -8,7 +8,7 @@ namespace kpkg::lsp {
 /// So long nothing is typed before a check begins: it would be in vain within a word.
 static constexpr std::chrono::milliseconds pause(120);
 
-Checks::Checks(compiler::ProgramOptions options, Client client)
+Checks::Checks(AnalysisOptions options, Client client)
     : options(std::move(options)), client(std::move(client)), thread([this] { run(); }) {}
 
 Checks::~Checks() {
@@ -68,10 +68,9 @@ void Checks::run() {
       std::lock_guard lock(mutex);
       return isStale;
     };
-    auto analysis =
-        analyse(*path, client.texts(), options, stale, [&](const Analysis &found) { client.early(*path, found); });
-    if (analysis)
-      client.done(*path, *analysis);
+    analyse(
+        *path, client.texts(), options, stale, [&](const Analysis &found) { client.early(*path, found); },
+        [&](const Analysis &found) { client.done(*path, found); });
   }
 }
 

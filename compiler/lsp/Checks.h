@@ -19,7 +19,7 @@ public:
     /// Receives results, also early ones. Called from the thread.
     std::function<void(const std::string &path, const Analysis &)> early, done;
   };
-  Checks(compiler::ProgramOptions options, Client client);
+  Checks(AnalysisOptions options, Client client);
   ~Checks();
 
   /// Requests a check of an open file: next, or after those that wait.
@@ -29,7 +29,7 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  const compiler::ProgramOptions options;
+  const AnalysisOptions options;
   const Client client;
   std::mutex mutex;
   std::condition_variable changed;

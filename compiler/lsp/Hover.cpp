@@ -18,6 +18,14 @@ std::string typeLines(const Types::Entry &entry) {
   return lines + (entry.hasMore ? "\n* and others, in other instances" : "") + "\n";
 }
 
+/// Describes how GPU code holds a tile: "`Tile[float32, 64, 64]` on sm_90a, ...".
+std::string layoutLines(llvm::ArrayRef<LayoutAt> layouts) {
+  std::string lines;
+  for (const LayoutAt &layout : layouts)
+    lines += fmt::format("\n* `{}` {}", layout.type, layout.text);
+  return lines.empty() ? "" : lines + "\n";
+}
+
 std::string wordFor(const Symbol &symbol) {
   switch (symbol.kind) {
   case SymbolKind::Constant:
@@ -48,6 +56,15 @@ std::string declaration(const Symbol &symbol, const Types::Entry *types) {
   return found;
 }
 
+/// Returns the layouts of the value that a variable receives here, else where it is declared, else elsewhere.
+llvm::ArrayRef<LayoutAt> layoutsOfVariable(const Workspace &workspace, const File &file, const Use &here) {
+  llvm::ArrayRef<LayoutAt> found = workspace.layoutsAt(file, here.span.begin);
+  for (const Use &use : file.names->uses)
+    if (found.empty() && use.symbol == here.symbol && (use.kind == Use::Declaration || use.kind == Use::Reference))
+      found = workspace.layoutsAt(file, use.span.begin);
+  return found;
+}
+
 } // namespace
 
 std::optional<llvm::lsp::Hover> hoverAt(Workspace &workspace, const File &file, uint32_t offset) {
@@ -66,6 +83,8 @@ std::optional<llvm::lsp::Hover> hoverAt(Workspace &workspace, const File &file, 
     bool isKnownBetter = here && (!types || here->types != types->types);
     if (isKnownBetter && symbol.kind != SymbolKind::Function)
       text += "\nhere" + typeLines(*here);
+    if (symbol.kind == SymbolKind::Variable && of.path == file.path)
+      text += layoutLines(layoutsOfVariable(workspace, file, *use));
     if (symbol.kind == SymbolKind::Module)
       if (File *module = workspace.moduleOf(of, symbol.module))
         text += "\n" + module->names->doc + "\n";

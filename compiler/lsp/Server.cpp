@@ -33,14 +33,14 @@ std::shared_ptr<const Types> merged(const std::shared_ptr<const Types> &before,
   for (const Types::Entry &entry : before->entries())
     if (!found->at(entry.span))
       all.push_back(entry);
-  return std::make_shared<Types>(found->text(), std::move(all));
+  return std::make_shared<Types>(found->text(), std::move(all), found->gpu());
 }
 
 /// Requests wait for one lock, which no check holds while it works.
 class Server {
 public:
-  Server(JSONTransport &transport, const compiler::ProgramOptions &options, std::string version)
-      : version(std::move(version)), handler(transport), workspace(options.importPaths),
+  Server(JSONTransport &transport, const AnalysisOptions &options, std::string version)
+      : version(std::move(version)), handler(transport), workspace(options.program.importPaths),
         publishDiagnostics(handler.outgoingNotification<json::Value>("textDocument/publishDiagnostics")),
         checks(options, {[this] { return texts(); },
                          [this](const std::string &path, const Analysis &found) { takeEarly(path, found); },
@@ -312,7 +312,7 @@ private:
 
 } // namespace
 
-bool serve(std::FILE *in, llvm::raw_ostream &out, const compiler::ProgramOptions &options, const std::string &version) {
+bool serve(std::FILE *in, llvm::raw_ostream &out, const AnalysisOptions &options, const std::string &version) {
   Logger::setLogLevel(Logger::Level::Error);
   JSONTransport transport(in, out);
   Server server(transport, options, version);

@@ -10,8 +10,14 @@ namespace kpkg::lsp {
 
 using compiler::Type, compiler::TypeKind, compiler::Value;
 
-Types::Types(Text text, std::vector<Entry> entries) : checked(std::move(text)), all(std::move(entries)) {
+Types::Types(Text text, std::vector<Entry> entries, GpuFindings gpu)
+    : checked(std::move(text)), all(std::move(entries)), findings(std::move(gpu)) {
   std::sort(all.begin(), all.end());
+}
+
+llvm::ArrayRef<LayoutAt> Types::layoutsAt(uint32_t begin) const {
+  auto there = std::ranges::equal_range(findings.layouts, begin, {}, &LayoutAt::begin);
+  return {there.data(), there.size()};
 }
 
 const Types::Entry *Types::at(Span span) const {

@@ -16,6 +16,24 @@ struct TypeAt {
   bool operator==(const TypeAt &) const = default;
 };
 
+/// The place of a tile in GPU code: the threads of a block that hold it.
+struct LayoutAt {
+  uint32_t begin = 0; ///< where its expression begins, or the name of a variable that receives it
+  std::string type;   ///< `Tile[float32, 64, 64]`
+  std::string text;   ///< "32 elements in 32 registers of each thread, `reg 1:1-2 ...`"
+};
+
+/// A hint of `@schedule` that the GPU code of a kernel does not follow.
+struct DroppedHint {
+  std::string kernel, hint, why;
+};
+
+/// What GPU code generation tells of one source.
+struct GpuFindings {
+  std::vector<LayoutAt> layouts; ///< sorted by places
+  std::vector<DroppedHint> dropped;
+};
+
 /// The types of one source, for the text that was checked.
 class Types {
 public:
@@ -27,15 +45,19 @@ public:
   };
   static constexpr size_t maxTypes = 4;
 
-  Types(Text text, std::vector<Entry> entries);
+  Types(Text text, std::vector<Entry> entries, GpuFindings gpu = {});
   const Text &text() const { return checked; }
   llvm::ArrayRef<Entry> entries() const { return all; }
   /// Returns the entry of exactly that span; null if the check did not reach it.
   const Entry *at(Span span) const;
+  /// Returns the layouts of tiles whose expression, or variable, begins there: none before the code was generated.
+  llvm::ArrayRef<LayoutAt> layoutsAt(uint32_t begin) const;
+  const GpuFindings &gpu() const { return findings; }
 
 private:
   Text checked;
   std::vector<Entry> all; ///< sorted
+  GpuFindings findings;
 };
 
 /// Collects types during the check of a program.

@@ -142,6 +142,15 @@ const Types::Entry *Workspace::typesOf(const File &file, Span span) const {
   return begin && end ? file.types->at({*begin, *end}) : nullptr;
 }
 
+llvm::ArrayRef<LayoutAt> Workspace::layoutsAt(const File &file, uint32_t begin) const {
+  if (!file.types)
+    return {};
+  if (file.types->text() == file.textOfNames)
+    return file.types->layoutsAt(begin);
+  auto before = TextMap(file.types->text()->text(), file.textOfNames->text()).toBefore(begin);
+  return before ? file.types->layoutsAt(*before) : llvm::ArrayRef<LayoutAt>();
+}
+
 std::shared_ptr<const Types> Workspace::types(const std::string &path) const {
   auto found = files.find(path);
   return found == files.end() ? nullptr : found->second.types;

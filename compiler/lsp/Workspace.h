@@ -71,6 +71,8 @@ public:
   std::optional<Span> current(const File &file, Span span) const;
   /// Returns the types that the last check found for an expression of the index; null if there are none.
   const Types::Entry *typesOf(const File &file, Span span) const;
+  /// Returns the layouts of tiles whose expression, or variable, begins at an offset of the index.
+  llvm::ArrayRef<LayoutAt> layoutsAt(const File &file, uint32_t begin) const;
   /// Returns the types of an open file; null if there are none.
   std::shared_ptr<const Types> types(const std::string &path) const;
   /// Replaces the types of an open file.

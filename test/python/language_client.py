@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,16 @@ class LanguageClient:
     def hover(self, path: Path, marked: str) -> str:
         found = self.at("textDocument/hover", path, marked)
         return found["contents"]["value"] if found else ""
+
+    def layouts(self, path: Path, marked: str) -> list[str]:
+        """Waits until the hover shows where GPU code keeps a tile, and returns its lines on that."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            lines = [line for line in self.hover(path, marked).splitlines() if " of each thread" in line]
+            if lines:
+                return lines
+            assert time.monotonic() < end, "no layout"
+            time.sleep(0.02)
 
     def of(self, method: str, path: Path, **more: Any) -> Any:
         return self.request(method, {"textDocument": {"uri": path.as_uri()}, **more})

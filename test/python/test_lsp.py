@@ -156,6 +156,44 @@ def test_hover_shows_shape_dtype_and_memory_of_tiles(client, folder):
     assert "Tile[float16, 16, 64]" in text and "Tile[float32, 16, 64]" in text
 
 
+def test_hover_shows_the_layouts_of_tiles(client, folder):
+    path = folder / "scale.k"
+    (found,) = client.layouts(path, "var wi|de = v")
+    assert "`Tile[float32, 16, 64]` on sm_90a, 128 threads: 8 elements in 8 registers of each thread" in found
+    assert "`reg 1:1" in found
+    assert client.layouts(path, "wi|de += doubled")  # of the value that the loop carries
+    # In instances of other dtypes as in the first one.
+    (found,) = client.layouts(path, "var v| = x")
+    assert "Tile[float32, 16, 64]" in found
+    # A place behind an edit keeps its layout until the next check.
+    client.replace(path, "    var row", "    # a comment\n    var row")
+    assert client.layouts(path, "var wi|de = v")
+
+
+def test_layouts_are_those_of_the_chip(folder):
+    with LanguageClient(COMMAND, folder, "--target", "a100") as client:
+        client.open(folder / "scale.k")
+        assert "on sm_80, 128 threads" in client.layouts(folder / "scale.k", "var wi|de = v")[0]
+
+
+@pytest.mark.parametrize("target, why", [("x86-64-v3", "takes one GPU"), ("sm_17", "sm_17")])
+def test_layouts_need_a_gpu(target, why):
+    done = subprocess.run([COMMAND, "lsp", "--target", target], input="", capture_output=True, text=True)
+    assert done.returncode == 2 and why in done.stderr
+
+
+def test_inlay_hints_say_which_hints_are_dropped(client, folder):
+    path = folder / "scale.k"
+    client.replace(path, "@schedule(warps=4)", "@schedule(stages=3)")
+    client.checked(path)
+    client.layouts(path, "var wi|de = v")
+    whole = {"start": place(client.texts[path], 0), "end": place(client.texts[path], len(client.texts[path]))}
+    hints = client.of("textDocument/inlayHint", path, range=whole)
+    (dropped,) = [hint for hint in hints if hint["label"].startswith("dropped")]
+    assert "in a kernel without products" in dropped["label"]
+    assert dropped["position"] == place(client.texts[path], client.texts[path].index("stages"))
+
+
 def test_hover_shows_signatures_docstrings_and_values(client, folder):
     path = folder / "scale.k"
     assert "def doubled(v: Tile) -> Tile" in client.hover(path, "wide += dou|bled")

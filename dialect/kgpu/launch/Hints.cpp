@@ -155,6 +155,8 @@ Why whyNot(Hint hint, unsigned value, tile::KernelOp kernel, const TargetModel &
 }
 } // namespace
 
+bool hasRings(tile::KernelOp laidOut) { return containsOp<FetchOp, RingOp, AsyncWaitOp>(laidOut); }
+
 llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome) {
   llvm::SmallVector<DroppedHint> dropped;
   for (const tile::HintRecord &record : tile::kHints)

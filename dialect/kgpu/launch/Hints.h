@@ -20,6 +20,9 @@ struct Outcome {
   unsigned resident = 1; ///< CTAs that a multiprocessor holds at once
 };
 
+/// Returns whether ring buffers in shared memory are loaded some steps ahead in a laid-out kernel.
+bool hasRings(tile::KernelOp laidOut);
+
 /// A hint that a kernel's code does not follow.
 struct DroppedHint {
   Hint hint;
