@@ -9,7 +9,28 @@ namespace kpkg::compiler {
 
 const std::vector<TestRecord> &testsOf(const Program &program) { return Checker::of(program).tests; }
 
-/// Returns the text of a drawn tensor, which the prelude's `randn` and the like describe; nothing for other values.
+/// Returns the text of numbers in lists: "[[1,2],[3,4]]"; nothing for other values.
+static std::optional<std::string> numbersText(const Value &value) {
+  if (value.isBool())
+    return value.asBool() ? "1" : "0";
+  if (value.isInt())
+    return fmt::format("{}", value.asInt());
+  if (value.isFloat())
+    return fmt::format("{}", value.asNumber());
+  if (!value.isSequence())
+    return std::nullopt;
+  std::string text = "[";
+  for (const Value &item : value.asSequence().items) {
+    auto number = numbersText(item);
+    if (!number)
+      return std::nullopt;
+    text += (text.size() > 1 ? "," : "") + *number;
+  }
+  return text + "]";
+}
+
+/// Returns the text of a given or drawn tensor, which the prelude's `tensor`, `randn` and the like describe; nothing
+/// for other values.
 static std::optional<std::string> tensorText(const Value &value) {
   if (!value.isSequence() || value.asSequence().items.size() != 3)
     return std::nullopt;
@@ -17,12 +38,17 @@ static std::optional<std::string> tensorText(const Value &value) {
   if (!items[0].isString() || !items[1].isSequence() || !items[2].isDType())
     return std::nullopt;
   std::string text = items[0].asString() + "(";
+  std::string type(valueNameOf(items[2].asDType()));
+  if (items[0].asString() == "tensor") {
+    auto numbers = numbersText(items[1]);
+    return numbers ? std::optional(text + *numbers + "," + type + ")") : std::nullopt;
+  }
   for (const Value &extent : items[1].asSequence().items) {
     if (!extent.isInt())
       return std::nullopt;
     text += fmt::format("{},", extent.asInt());
   }
-  return text + std::string(valueNameOf(items[2].asDType())) + ")";
+  return text + type + ")";
 }
 
 /// Returns the text of an argument of that schema type; nothing if the value does not fit.

@@ -240,7 +240,7 @@ void addBench(CLI::App &app, int &exitCode) {
       "a copy of memory, and multiply-adds in registers, on all threads (KPKG_NUM_THREADS) or all of a GPU.");
   auto options = std::make_shared<BenchOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
-  command->add_option("op", options->ops, "Ops, such as kpkg::gemm or gemm; default: all that take these inputs");
+  command->add_option("op,--op", options->ops, "Ops, such as kpkg::gemm or gemm; default: all that take these inputs");
   command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
   command

@@ -51,7 +51,7 @@ void addExplain(CLI::App &app, int &exitCode) {
       "\"b=randn(7,3,f32)\"");
   auto options = std::make_shared<ExplainOptions>();
   command->add_option("subject", options->subject, "A code such as K0101, or a .kpkg file")->required();
-  command->add_option("op", options->op, "With a package: the op");
+  command->add_option("op,--op", options->op, "With a package: the op");
   command->add_option("-i,--input", options->inputs, "An argument, name=value, as for kpkg run")
       ->allow_extra_args(false);
   command->add_option("--device", options->device, "cpu, cuda or cuda:N, as for kpkg run");

@@ -3,6 +3,7 @@
 #include "tools/kpkg/InputText.h"
 #include "tools/kpkg/Elements.h"
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -28,13 +29,13 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// Splits at commas outside of parentheses.
+/// Splits at commas outside of parentheses and brackets.
 std::vector<std::string_view> splitAtCommas(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!trim(text).empty()) {
     size_t comma = 0;
     for (int depth = 0; comma < text.size() && (text[comma] != ',' || depth > 0); ++comma)
-      depth += text[comma] == '(' ? 1 : text[comma] == ')' ? -1 : 0;
+      depth += text[comma] == '(' || text[comma] == '[' ? 1 : text[comma] == ')' || text[comma] == ']' ? -1 : 0;
     comma = comma == text.size() ? text.npos : comma;
     parts.push_back(trim(text.substr(0, comma)));
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
@@ -48,6 +49,32 @@ template <typename T> std::optional<T> parseNumber(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size())
     return std::nullopt;
   return value;
+}
+
+/// Reads numbers in brackets, such as "[[1,2],[3,4]]", of the dimensions from `depth` on. The first ones say the shape.
+/// Returns what is wrong with the text, or nothing.
+std::string readNumbers(std::string_view text, size_t depth, std::vector<int64_t> &shape,
+                        std::vector<double> &numbers) {
+  if (!text.starts_with("[")) {
+    auto number = parseNumber<double>(text);
+    if (!number)
+      return fmt::format("'{}' is not a number", text);
+    numbers.push_back(*number);
+    return depth == shape.size() ? "" : fmt::format("{} stands beside lists", text);
+  }
+  if (!text.ends_with("]"))
+    return "a ']' is missing";
+  std::vector<std::string_view> parts = splitAtCommas(text.substr(1, text.size() - 2));
+  if (numbers.empty() && depth == shape.size() && depth < KPKG_MAX_RANK)
+    shape.push_back(int64_t(parts.size()));
+  else if (depth >= shape.size())
+    return fmt::format("{} stands beside numbers", text);
+  else if (shape[depth] != int64_t(parts.size()))
+    return fmt::format("{} has another length than the list before it", text);
+  for (std::string_view part : parts)
+    if (std::string why = readNumbers(part, depth + 1, shape, numbers); !why.empty())
+      return why;
+  return "";
 }
 
 /// Fills a tensor with the named generator. Returns false if there is no such generator.
@@ -82,8 +109,14 @@ Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t
     return refuse(whole, "a ')' is missing");
   std::vector<int64_t> shape;
   DType dtype = DType::Float32;
+  std::string_view generator = trim(text.substr(0, open));
+  bool isGiven = generator == "tensor";
+  std::vector<double> numbers;
   for (std::string_view part : splitAtCommas(text.substr(open + 1, text.size() - open - 2))) {
-    if (auto extent = parseNumber<int64_t>(part); extent && *extent >= 0)
+    if (isGiven && shape.empty() && part.starts_with("[")) {
+      if (std::string why = readNumbers(part, 0, shape, numbers); !why.empty())
+        return refuse(whole, why);
+    } else if (auto extent = parseNumber<int64_t>(part); extent && *extent >= 0 && !isGiven)
       shape.push_back(*extent);
     else if (auto named = parseDType(part); named && isReadable(*named))
       dtype = *named;
@@ -91,8 +124,14 @@ Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t
              part.starts_with("seed=") && given)
       seed = *given;
     else
-      return refuse(whole, fmt::format("'{}' is not an extent, a dtype or seed=N", part));
+      return refuse(whole, fmt::format("'{}' is not {}, a dtype or seed=N", part,
+                                       isGiven ? "numbers in brackets, tensor([1,2])" : "an extent"));
   }
+  if (isGiven && shape.empty())
+    return refuse(whole, "numbers in brackets are missing, tensor([1,2])");
+  for (double number : numbers)
+    if (!dtypeIsFloat(dtype) && number != std::trunc(number))
+      return refuse(whole, fmt::format("{} is not an integer", number));
   int64_t count = 1;
   for (int64_t extent : shape)
     if (__builtin_mul_overflow(count, extent, &count) || count > MaxBytes || dtypeBytes(dtype, count) > MaxBytes)
@@ -100,8 +139,12 @@ Result<Value> makeTensor(std::string_view whole, std::string_view text, uint64_t
   if (shape.size() > KPKG_MAX_RANK)
     return refuse(whole, fmt::format("rank {} is more than {}", shape.size(), KPKG_MAX_RANK));
   Tensor tensor = Tensor::empty(dtype, shape);
-  if (!fill(tensor, trim(text.substr(0, open)), seed))
-    return refuse(whole, fmt::format("'{}' is not one of randn, rand, zeros, ones, arange", text.substr(0, open)));
+  if (isGiven) {
+    auto next = numbers.begin();
+    forEachElement(tensor, [&](void *address) { writeElement(dtype, address, *next++); });
+  } else if (!fill(tensor, generator, seed)) {
+    return refuse(whole, fmt::format("'{}' is not one of randn, rand, zeros, ones, arange, tensor", generator));
+  }
   if (!transposed)
     return Value(tensor);
   if (shape.size() < 2)

@@ -12,9 +12,9 @@ std::optional<DType> parseDType(std::string_view text);
 
 /// Creates the argument that `text` describes.
 ///
-/// Tensors are `randn`, `rand`, `zeros`, `ones` or `arange` of extents and a dtype (f32 by default). Random ones may
-/// have `seed=N`. The suffix `.T` is a transposed view of the last two dimensions. Dtypes are `f32` or `float32`, and
-/// so on.
+/// Tensors are `randn`, `rand`, `zeros`, `ones` or `arange` of extents and a dtype (f32 by default), or `tensor` of
+/// numbers in brackets, `tensor([[1,2],[3,4]],i64)`. Random ones may have `seed=N`. The suffix `.T` is a transposed
+/// view of the last two dimensions. Dtypes are `f32` or `float32`, and so on.
 ///
 /// All other texts are an integer, a float, `true`, `false`, `none`, a list `[1,2]`, a dtype, or text in single quotes.
 /// `seed` is used if the text has none.

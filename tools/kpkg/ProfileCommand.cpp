@@ -91,7 +91,7 @@ void addProfile(CLI::App &app, int &exitCode) {
       "-m kpkg profile script.py");
   auto options = std::make_shared<ProfileOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
-  command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
+  command->add_option("op,--op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
   command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--device", options->request.device,

@@ -154,13 +154,13 @@ void addRun(CLI::App &app, int &exitCode) {
   command->footer(
       "Example: kpkg run gemm.kpkg gemm --input \"a=randn(512,512,bf16)\" --input \"b=randn(512,512,bf16).T\" "
       "--input alpha=0.5 --check --time\n"
-      "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; .T behind "
-      "for a "
-      "transposed view; numbers, true, false, none, [2,3], 'text'. A list of tensors: "
+      "Inputs: randn, rand, zeros, ones, arange of extents, a dtype (f64 f32 f16 bf16 i32 ...) and seed=N; "
+      "tensor([1,2],i64) of numbers; .T behind for a transposed view; numbers, true, false, none, [2,3], 'text'. A "
+      "list of tensors: "
       "\"params=[randn(64,64),randn(64)]\".");
   auto options = std::make_shared<RunOptions>();
   command->add_option("package", options->request.package, "The .kpkg file")->required();
-  command->add_option("op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
+  command->add_option("op,--op", options->request.op, "The op, such as kpkg::gemm or gemm")->required();
   command->add_option("-i,--input", options->request.inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
   command->add_option(

@@ -9,6 +9,7 @@
 #include "tools/kpkg/InputText.h"
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/TimeLimit.h"
 #include "llvm/Support/Error.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ struct TestOptions {
   std::vector<std::string> inputs;
   int cases = 8;
   uint64_t seed = 0;
+  int limit = 120; ///< seconds of a call; 0 is no limit
 };
 
 /// Limit of draws for a dtype, after which the op is assumed not to support it.
@@ -106,12 +108,25 @@ private:
   const Op &reference;
   std::vector<std::string> fixed;
   OpReport report;
+  std::string title; ///< of the case
+
+  /// Calls an op. If that takes too long, the process ends with a message.
+  Result<std::vector<Tensor>> called(const Op &which, const std::vector<std::string> &inputs, const Place &place) {
+    TimeLimit limit(options.limit, [&] {
+      bool isReference = which.name() == reference.name();
+      fail(inputs, fmt::format("{} has not ended after {} s; --limit says how long a call may take",
+                               isReference ? "the reference" : "the op", options.limit));
+      std::fflush(stdout);
+      std::_Exit(InputRefused);
+    });
+    return outcome(which, inputs, place);
+  }
 
   /// Compares a call with the reference's, which runs on the host, on all places with code for it. Returns what is
   /// wrong, or an empty text.
   std::string compared(const std::vector<Tensor> &actual, const std::vector<std::string> &inputs,
                        const std::vector<Named> &named, std::optional<double> tolerance) {
-    auto expected = outcome(reference, inputs, places.front());
+    auto expected = called(reference, inputs, places.front());
     if (!expected)
       return "the reference refuses it: " + printableLines(expected.error().message);
     double flops = estimatedFlops(op, named);
@@ -121,7 +136,7 @@ private:
     for (size_t i = 1; i < places.size() && wrong.empty(); ++i) {
       if (!whyNotOn(places[i].device, op, named).empty())
         continue;
-      auto onDevice = outcome(op, inputs, places[i]);
+      auto onDevice = called(op, inputs, places[i]);
       wrong = onDevice ? firstDisagreement(*onDevice, *expected, flops, tolerance)
                        : printableLines(onDevice.error().message);
       if (!wrong.empty())
@@ -138,15 +153,16 @@ private:
       for (std::string &input : inputs)
         if (input.ends_with(")")) // a tensor
           input.insert(input.size() - 1, fmt::format(",seed={}", seed++));
+      title = one.title;
       auto named = parseInputs(inputs, 0);
-      auto actual = named ? outcome(op, inputs, places.front()) : Result<std::vector<Tensor>>(named.error());
+      auto actual = named ? called(op, inputs, places.front()) : Result<std::vector<Tensor>>(named.error());
       std::string wrong = actual ? compared(*actual, inputs, *named, test.tolerance)
                                  : "the op refuses it: " + printableLines(actual.error().message);
       if (!wrong.empty())
-        return fail(one.title, inputs, wrong);
+        return fail(inputs, wrong);
       ++report.tested;
     }
-    std::string title = test.cases.front().title;
+    title = test.cases.front().title;
     fmt::print("ok    {} {}: {} case{}\n", op.name(), title.substr(0, title.find('[')), test.cases.size(),
                test.cases.size() == 1 ? "" : "s");
   }
@@ -155,6 +171,7 @@ private:
     std::mt19937_64 random(options.seed * 64 + uint64_t(dtype));
     std::vector<std::string> shapes;
     int cases = 0;
+    title = nameOf(dtype);
     for (int draw = 0; draw < mostDraws && cases < options.cases; ++draw) {
       std::vector<std::string> inputs = drawInputs(op, dtype, fixed, random, report.refusal);
       if (inputs.empty() && fixed.empty())
@@ -167,7 +184,7 @@ private:
         refuse(inferred.error());
         continue;
       }
-      auto actual = outcome(op, inputs, places.front());
+      auto actual = called(op, inputs, places.front());
       if (!actual) { // no instance for it, which shape inference does not detect
         refuse(actual.error());
         continue;
@@ -175,7 +192,7 @@ private:
       ++cases;
       std::string wrong = compared(*actual, inputs, *named, std::nullopt);
       if (!wrong.empty())
-        return fail(nameOf(dtype), inputs, wrong);
+        return fail(inputs, wrong);
       for (const Named &argument : *named)
         if (argument.second.asTensor().dtype() != DType::None) {
           std::string shape = fmt::format("[{}]", fmt::join(argument.second.asTensor().shape(), ", "));
@@ -186,14 +203,14 @@ private:
     }
     report.tested += cases;
     if (cases)
-      fmt::print("ok    {} {}: {} case{}{}{}\n", op.name(), nameOf(dtype), cases, cases == 1 ? "" : "s",
+      fmt::print("ok    {} {}: {} case{}{}{}\n", op.name(), title, cases, cases == 1 ? "" : "s",
                  shapes.empty() ? "" : ", ", fmt::join(shapes, " "));
   }
 
   static std::string nameOf(DType dtype) { return dtype == DType::None ? "as given" : kpkg_dtype_name(int32_t(dtype)); }
   void refuse(const Error &error) { report.refusal = printableLines(error.message); }
 
-  void fail(const std::string &title, const std::vector<std::string> &inputs, const std::string &wrong) {
+  void fail(const std::vector<std::string> &inputs, const std::string &wrong) {
     ++report.failures;
     ++report.tested;
     fmt::print("FAIL  {} {}, seed {}: {}\n", op.name(), title, options.seed, wrong);
@@ -286,6 +303,9 @@ void addTest(CLI::App &app, int &exitCode) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->seed, "Seed of the drawn inputs")->capture_default_str();
+  command->add_option("--limit", options->limit, "Seconds that a call may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->callback([options, &exitCode] { exitCode = test(*options); });
 }
 

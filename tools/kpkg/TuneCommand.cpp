@@ -197,7 +197,7 @@ void addTune(CLI::App &app, int &exitCode) {
                   "row; others follow the cost model.");
   auto options = std::make_shared<TuneOptions>();
   command->add_option("package", options->package, "The .kpkg file")->required();
-  command->add_option("op", options->op, "The op, such as kpkg::gemm or gemm")->required();
+  command->add_option("op,--op", options->op, "The op, such as kpkg::gemm or gemm")->required();
   command->add_option("-i,--input", options->inputs, "An argument, name=value; may be repeated")
       ->allow_extra_args(false);
   command
