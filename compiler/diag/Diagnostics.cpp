@@ -11,18 +11,41 @@ DiagnosticBuilder::DiagnosticBuilder(DiagnosticEngine &engine, DiagnosticMessage
 
 DiagnosticBuilder::~DiagnosticBuilder() { engine.add(std::move(diagnostic)); }
 
+/// Returns whether both are instances of one function, for other values of its parameters.
+static bool areInstancesOfOne(const std::vector<InstanceFrame> &some, const std::vector<InstanceFrame> &others) {
+  if (some.empty() || others.empty() || some[0].description == others[0].description)
+    return false;
+  auto nameOf = [](const InstanceFrame &frame) { return frame.description.substr(0, frame.description.find('[')); };
+  return nameOf(some[0]) == nameOf(others[0]);
+}
+
+/// Returns an earlier report with the same cause; null if there is none.
+static Diagnostic *sameInOtherInstance(std::vector<Diagnostic> &reported, const DiagnosticMessage &message,
+                                       const std::vector<InstanceFrame> &instances) {
+  auto hasPlace = [&](const Diagnostic &earlier) {
+    return earlier.message.id == message.id && earlier.message.range == message.range;
+  };
+  auto equal = std::find_if(reported.begin(), reported.end(), [&](const Diagnostic &earlier) {
+    return hasPlace(earlier) && earlier.message.text == message.text;
+  });
+  if (equal != reported.end())
+    return &*equal;
+  auto similar = std::find_if(reported.begin(), reported.end(), [&](const Diagnostic &earlier) {
+    return hasPlace(earlier) && areInstancesOfOne(earlier.instances, instances);
+  });
+  return similar == reported.end() ? nullptr : &*similar;
+}
+
 void DiagnosticEngine::add(Diagnostic diagnostic) {
   const DiagnosticMessage &message = diagnostic.message;
-  auto [place, isNew] =
-      seen.emplace(message.id, message.range.file, message.range.begin, message.range.end, message.text);
-  if (!isNew) {
-    // A report with the same cause in another instance is counted. Outside instances it is a repetition, and ignored.
-    for (Diagnostic &earlier : reported)
-      if (!instanceStack.empty() && earlier.message.id == message.id && earlier.message.range == message.range &&
-          earlier.message.text == message.text)
-        ++earlier.furtherInstances;
+  bool isNew =
+      seen.emplace(message.id, message.range.file, message.range.begin, message.range.end, message.text).second;
+  // A report with the same cause in another instance is counted. Outside instances it is a repetition, and ignored.
+  Diagnostic *earlier = instanceStack.empty() ? nullptr : sameInOtherInstance(reported, message, instanceStack);
+  if (earlier)
+    ++earlier->furtherInstances;
+  if (earlier || !isNew)
     return;
-  }
   if (message.severity == Severity::Error) {
     ++errors;
     if (errorLimit != 0 && errors > errorLimit) {

@@ -69,8 +69,8 @@ private:
 
 /// Collects the reports of all stages about the user's source, in order. The driver renders them (Render.h).
 ///
-/// Reports with the same kind, place and text are kept once, so that N instances of a generic function do not report N
-/// times. After `errorLimit` errors, further errors are only counted.
+/// Reports of a kind at a place are kept once, where texts are equal or another instance of the function reports, so that
+/// N instances do not report N times. After `errorLimit` errors, further errors are only counted.
 class DiagnosticEngine {
 public:
   explicit DiagnosticEngine(uint32_t errorLimit = 100) : errorLimit(errorLimit) {}

@@ -33,6 +33,23 @@ TEST(Diagnostics, SameReportInSeveralInstancesIsKeptOnce) {
   EXPECT_EQ(diags.diagnostics()[0].instances[0].description, "softmax_rows[T=float32]");
 }
 
+TEST(Diagnostics, OtherTextsOfOtherInstancesAreCounted) {
+  DiagnosticEngine diags;
+  for (const char *kernel : {"softmax_rows[T=float32]", "softmax_rows[T=float16]", "other_rows[T=float32]"}) {
+    DiagnosticEngine::InstanceScope scope(diags, kernel, {0, 0, 1});
+    DiagnosticEngine::InstanceScope inlined(diags, "in a function", {0, 0, 1});
+    diags.report(diag::InvalidTarget, {0, 4, 5}, kernel);
+  }
+  {
+    DiagnosticEngine::InstanceScope scope(diags, "other_rows[T=float32]", {0, 0, 1});
+    diags.report(diag::InvalidTarget, {0, 4, 5}, "a call of the same instance");
+  }
+  ASSERT_EQ(diags.diagnostics().size(), 3u);
+  EXPECT_EQ(diags.diagnostics()[0].furtherInstances, 1u);
+  EXPECT_EQ(diags.diagnostics()[1].message.text, "cannot assign to other_rows[T=float32]");
+  EXPECT_EQ(diags.diagnostics()[2].furtherInstances, 0u);
+}
+
 TEST(Diagnostics, CountsBeyondTheLimit) {
   DiagnosticEngine diags(3);
   for (uint32_t i = 0; i < 10; ++i)
