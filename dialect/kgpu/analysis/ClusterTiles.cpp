@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/Dependents.h"
+#include "dialect/kgpu/analysis/StorePanels.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/tile/transforms/Cost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,7 +35,11 @@ public:
   std::optional<unsigned> run() {
     std::optional<unsigned> best;
     int64_t most = 0;
-    if (consumersFor(products) == 0 || containsOp<tile::ScatterOp, tile::AtomicOp>(tiles))
+    unsigned consumers = consumersFor(products);
+    if (consumers == 0 || containsOp<tile::ScatterOp, tile::AtomicOp>(tiles))
+      return std::nullopt;
+    auto becomesAtomic = [&](tile::AddStoreOp store) { return !isAddedByMap(store, consumers); };
+    if (llvm::any_of(opsIn<tile::AddStoreOp>(tiles), becomesAtomic))
       return std::nullopt;
     for (unsigned number = 0; number < tiles.getCounts().size(); ++number) {
       DenseSet<Value> differing = dependents(tiles, {tiles.getCoordinates()[number]});
