@@ -69,8 +69,8 @@ private:
 
 /// Collects the reports of all stages about the user's source, in order. The driver renders them (Render.h).
 ///
-/// Reports of a kind at a place are kept once, where texts are equal or another instance of the function reports, so that
-/// N instances do not report N times. After `errorLimit` errors, further errors are only counted.
+/// Reports of one kind at one place are kept once if their texts are equal, or if they come from instances of one
+/// function. So N instances do not report N times. After `errorLimit` errors, further errors are only counted.
 class DiagnosticEngine {
 public:
   explicit DiagnosticEngine(uint32_t errorLimit = 100) : errorLimit(errorLimit) {}
