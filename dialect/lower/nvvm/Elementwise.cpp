@@ -108,9 +108,44 @@ static SmallVector<Value> saturatedInPairs(ImplicitLocOpBuilder &builder, ValueR
   return rounded;
 }
 
+/// Returns whether adjacent elements of a sum, difference or product of narrow floats can be computed in pairs. The
+/// results are those of f32 arithmetic with one more rounding: f32 has more than twice the bits of either format.
+static bool isOfPairs(Operation *op, const kgpu::TargetModel &target) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && (type.getElementType().isBF16() || type.getElementType().isF16()) && target.hasBFloatArithmetic &&
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op) && kgpu::layoutOf(type).registers() % 2 == 0;
+}
+
+Emitter::TileRegisters Emitter::computedInPairs(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Type pairType = VectorType::get(2, type.getElementType());
+  TileRegisters values;
+  for (unsigned reg = 0, count = kgpu::layoutOf(type).registers(); reg < count; reg += 2) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      ValueRange held = registersOf(operand);
+      Value pair = LLVM::PoisonOp::create(builder, pairType);
+      for (unsigned half : {0, 1})
+        pair = LLVM::InsertElementOp::create(builder, pair, held[held.size() == 1 ? 0 : reg + half],
+                                             constantOf(builder, half));
+      operands.push_back(pair);
+    }
+    // Flags would permit to fuse ops, whose results are rounded one by one.
+    OperationState state(builder.getLoc(), op->getName(), operands, {pairType});
+    Value pair = builder.create(state)->getResult(0);
+    for (unsigned half : {0, 1})
+      values.push_back(LLVM::ExtractElementOp::create(builder, pair, constantOf(builder, half)));
+  }
+  return values;
+}
+
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0)
     return op->emitOpError("is not supported on GPUs yet");
+  if (isOfPairs(op, kgpu::targetOf(kernel))) {
+    define(op->getResult(0), computedInPairs(op));
+    return success();
+  }
   if (auto truncate = dyn_cast<arith::TruncFOp>(op);
       truncate && warpgroup && isa<RankedTensorType>(truncate.getType())) {
     Type from = getElementTypeOrSelf(truncate.getIn().getType()), to = getElementTypeOrSelf(truncate.getType());

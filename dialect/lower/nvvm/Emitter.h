@@ -62,6 +62,7 @@ private:
 
   // Elementwise.cpp
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
+  TileRegisters computedInPairs(mlir::Operation *op);
   mlir::LogicalResult emitConstant(mlir::arith::ConstantOp op);
 
   // Shape.cpp
