@@ -1,4 +1,4 @@
-// Checks parts of tiles: indices, concat, stack, split, flip and roll.
+// Checks parts of tiles and of words: indices, concat, stack, split, flip, roll and unpack.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Arguments.h"
 
@@ -287,6 +287,43 @@ Operand Elaborator::callStack(CallSite &site) {
     tile = emit(Kind::Reshape, types.tile(type->element, shape), site.range(), {tile});
   }
   return join(site, std::move(tiles), *axis);
+}
+
+Operand Elaborator::tileUnpack(CallSite &site) {
+  if (Operand allowed = onlyIn(BodyKind::Kernel, site); allowed.isError() || !hasBrackets(site, "bits"))
+    return error(site.range());
+  Arguments brackets(*this, site, *site.comptimeArguments);
+  const ast::Expr *bitsText = brackets.take("bits");
+  Arguments arguments(*this, site);
+  const ast::Expr *signedText = arguments.named("signed");
+  if (!brackets.finish() || !arguments.finish())
+    return error(site.range());
+  auto bits = comptimeInt(*bitsText);
+  auto isSigned = signedText ? comptime(*signedText) : std::optional(Value(false));
+  if (!bits || !isSigned)
+    return error(site.range());
+  if (!isSigned->isBool()) {
+    diags.report(diag::TypeMismatch, signedText->range, "`signed`", isSigned->str(), "True or False");
+    return error(site.range());
+  }
+  if (*bits != 1 && *bits != 2 && *bits != 4) {
+    diags.report(diag::FieldBits, bitsText->range, *bits);
+    return error(site.range());
+  }
+  const Type *words = site.base.type;
+  if (!words->isTile() || words->shape.empty() || !isInteger(words->element) || words->element == DType::Int) {
+    diags.report(diag::OperandUnfit, site.range(), "unpack[" + std::to_string(*bits) + "]", describe(site.base));
+    return error(site.range());
+  }
+  std::vector<int64_t> shape = words->shape;
+  int64_t fields = bitsOf(words->element) / *bits;
+  shape.back() *= fields;
+  if (words->size() * fields > maxTileElements) {
+    diags.report(diag::TileTooLarge, site.range(), maxTileElements);
+    return error(site.range());
+  }
+  return result(Kind::Unpack, types.tile(DType::Int8, std::move(shape)), site.range(), {site.base.node},
+                {*bits, isSigned->asBool() ? 1 : 0});
 }
 
 } // namespace kpkg::compiler

@@ -110,6 +110,8 @@ private:
       return extract(node, loc);
     case Kind::Join:
       return tile::JoinOp::create(builder, loc, operands(node), node.ints[0]);
+    case Kind::Unpack:
+      return tile::UnpackOp::create(builder, loc, convert(node.type), operand(0), node.ints[0], node.ints[1] != 0);
 #define HIR_REDUCTION(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
       return tile::ReduceOp::create(builder, loc, reduceKind(node), operand(0), node.ints[0]);

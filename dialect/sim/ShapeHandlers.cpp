@@ -92,6 +92,25 @@ static llvm::Error join(Frame &frame, Operation &op) {
   return llvm::Error::success();
 }
 
+static llvm::Error unpack(Frame &frame, Operation &op) {
+  auto unpacked = cast<tile::UnpackOp>(op);
+  Tile result = Tile::ofType(unpacked.getType());
+  const Tile &words = frame.tile(unpacked.getValue());
+  const int64_t bits = unpacked.getBits(), fields = unpacked.getFields(), sign = int64_t(1) << (bits - 1);
+  for (auto [i, cell] : llvm::enumerate(result.cells)) {
+    uint64_t word = uint64_t(words.cells[i / fields].i);
+    int64_t number = int64_t(word >> (i % fields * bits)) & (2 * sign - 1);
+    if (unpacked.getIsSigned())
+      number = (number ^ sign) - sign;
+    if (isa<FloatType>(result.type))
+      cell.f = double(number);
+    else
+      cell.i = number;
+  }
+  frame.set(unpacked.getResult(), std::move(result));
+  return llvm::Error::success();
+}
+
 static llvm::Error copy(Frame &frame, Operation &op) {
   Tile result = Tile::ofType(op.getResult(0).getType());
   result.cells = frame.tile(op.getOperand(0)).cells;
@@ -108,4 +127,5 @@ void kpkg::sim::addShapeHandlers(HandlerTable &table) {
   table["tile.scalar"] = copy;
   table["tile.extract"] = extract;
   table["tile.join"] = join;
+  table["tile.unpack"] = unpack;
 }

@@ -131,7 +131,7 @@ bool returnsOld(Operation *op) {
 /// Returns whether the op does the same in a packed kernel as in an unpacked one.
 bool isPackable(Operation *op) {
   if (isa<tile::PrintOp, tile::AssertOp, tile::DotOp, tile::ScanOp, tile::PermuteOp, tile::ForTilesOp, tile::ExtractOp,
-          tile::JoinOp, tile::ScratchOp>(op) ||
+          tile::JoinOp, tile::UnpackOp, tile::ScratchOp>(op) ||
       returnsOld(op) || isa_and_nonnull<scf::SCFDialect>(op->getDialect()))
     return false;
   if (auto reshape = dyn_cast<tile::ReshapeOp>(op)) {

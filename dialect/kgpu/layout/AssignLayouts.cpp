@@ -26,6 +26,7 @@
 #include "dialect/kgpu/layout/FitLayouts.h"
 #include "dialect/layout/Algebra.h"
 #include "dialect/layout/Builders.h"
+#include "dialect/layout/Subdivision.h"
 #include "dialect/tile/transforms/RowGathers.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -342,9 +343,19 @@ private:
             return give(from, layout::permute(*layout, inverse));
           return false;
         })
+        .Case([&](tile::UnpackOp unpack) { return spreadUnpack(unpack); })
         .Case([&](tile::ExtractOp extract) { return spreadExtract(extract); })
         .Case([&](tile::JoinOp joined) { return spreadJoin(joined); })
         .Default([](Operation *) { return false; });
+  }
+
+  bool spreadUnpack(tile::UnpackOp op) {
+    Value words = op.getValue(), fields = op.getResult();
+    std::optional<Layout> given = known(words), wanted = known(fields), found;
+    if (given && !wanted)
+      return give(fields, layout::subdivide(*given, given->rank() - 1, op.getFields()));
+    return wanted && !given && (found = layout::coarsen(*wanted, wanted->rank() - 1, op.getFields())) &&
+           give(words, *found);
   }
 
   bool spreadExtract(tile::ExtractOp op) {

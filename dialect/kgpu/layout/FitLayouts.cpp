@@ -5,6 +5,7 @@
 #include "dialect/kgpu/analysis/WgmmaLayout.h"
 #include "dialect/kgpu/ir/ConvertLayout.h"
 #include "dialect/layout/Algebra.h"
+#include "dialect/layout/Subdivision.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -21,6 +22,16 @@ LogicalResult fitReduction(Operation *op, Value from, unsigned axis) {
   for (OpResult result : op->getResults())
     giveLayout(result, *given);
   return success();
+}
+
+/// Converts the words, such that threads hold all fields of their words. Words are smaller than their fields. Where the
+/// layout of the fields divides words among threads, the fields are converted.
+void fitUnpack(tile::UnpackOp op) {
+  const Layout &wanted = layoutOf(op.getResult());
+  if (auto words = layout::coarsen(wanted, wanted.rank() - 1, op.getFields()))
+    return convertOperand(op.getValueMutable(), *words);
+  const Layout &given = layoutOf(op.getValue());
+  giveLayout(cast<OpResult>(op.getResult()), layout::subdivide(given, given.rank() - 1, op.getFields()));
 }
 
 /// Converts the result, or else the operand, such that threads keep their elements. An operand of which little is taken
@@ -72,6 +83,10 @@ LogicalResult fit(Operation *op, ArrayRef<StreamedDot> products, unsigned consum
         auto backward = llvm::expectedToOptional(layout::reshape(layoutOf(to), shapeOf(to), shapeOf(from)));
         if (backward) // else kgpu-expand-cvt moves the elements
           convertOperand(reshape.getValueMutable(), *backward);
+        return success();
+      })
+      .Case([&](tile::UnpackOp unpack) {
+        fitUnpack(unpack);
         return success();
       })
       .Case([&](tile::ExtractOp extract) {

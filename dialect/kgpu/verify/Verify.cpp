@@ -5,6 +5,7 @@
 //  * Every tile has a layout, with no more lanes, warps and CTAs than the launch has.
 //  * All tiles of an elementwise op have one layout.
 //  * A reduction's result has the slice of its operand's layout; a broadcast's operand the slice of its result's.
+//  * A thread holds all fields of the words that it unpacks.
 //  * The launch fits the chip, and buffers with offsets lie within the kernel's shared memory.
 //  * Accumulators of wgmma have the layout of the instruction, and ops of a role stand in the region of that role.
 //  * CTAs of a cluster agree on every exchange, and none fills a buffer that another one still reads.
@@ -15,6 +16,7 @@
 #include "dialect/kgpu/verify/Exchanges.h"
 #include "dialect/kgpu/verify/VerifyingPass.h"
 #include "dialect/layout/Algebra.h"
+#include "dialect/layout/Subdivision.h"
 
 using namespace mlir;
 
@@ -75,6 +77,7 @@ private:
           return success();
         })
         .Case([&](tile::BroadcastOp broadcast) { return verifyBroadcast(broadcast); })
+        .Case([&](tile::UnpackOp unpack) { return verifyUnpack(unpack); })
         .Case([&](AllocOp alloc) { return verifyBuffer(alloc); })
         .Case([&](WgmmaOp product) {
           auto sum = cast<RankedTensorType>(product.getType());
@@ -180,6 +183,14 @@ private:
   static LogicalResult verifyBroadcast(tile::BroadcastOp op) {
     auto small = cast<RankedTensorType>(op.getValue().getType()), large = cast<RankedTensorType>(op.getType());
     return expect(op, layoutOf(small), sliced(layoutOf(large), small.getShape(), large.getShape()));
+  }
+
+  static LogicalResult verifyUnpack(tile::UnpackOp op) {
+    const Layout &fields = layoutOf(op.getResult());
+    std::optional<Layout> words = layout::coarsen(fields, fields.rank() - 1, op.getFields());
+    if (!words)
+      return op.emitOpError() << "has the layout " << fields.str() << ", which divides words among threads";
+    return expect(op, layoutOf(op.getValue()), *words);
   }
 
   LogicalResult verifyBuffer(AllocOp op) {

@@ -9,6 +9,7 @@
 #include "dialect/lower/scf/ConvertScf.h"
 #include "dialect/tile/transforms/DensifyDots.h"
 #include "dialect/tile/transforms/ExpandAddStores.h"
+#include "dialect/tile/transforms/ExpandUnpacks.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -45,6 +46,7 @@ LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   for (tile::KernelOp kernel : kernels) {
     kernel.walk([](tile::AddStoreOp store) { tile::expandAddStore(store); });
     tile::densifyDots(kernel);
+    tile::expandUnpacks(kernel);
     widenDots(kernel);
     IRRewriter rewriter(module.getContext());
     DominanceInfo dominance(kernel);

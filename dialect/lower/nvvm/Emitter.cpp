@@ -65,6 +65,7 @@ LogicalResult Emitter::emitTileOp(Operation *op) {
       .Case([&](tile::PermuteOp permute) { return emitPermute(permute); })
       .Case([&](tile::ExtractOp extract) { return emitExtract(extract); })
       .Case([&](tile::JoinOp join) { return emitJoin(join); })
+      .Case([&](tile::UnpackOp unpack) { return emitUnpack(unpack); })
       .Case([&](tile::ReduceOp reduce) {
         return emitReduce(reduce, reduce.getKind(), reduce.getValue(), reduce.getAxis());
       })

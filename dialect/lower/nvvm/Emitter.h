@@ -82,6 +82,9 @@ private:
                              llvm::function_ref<layout::Coordinates(layout::Coordinates)> source);
   mlir::LogicalResult emitConversion(kgpu::CvtLayoutOp op);
 
+  // Unpack.cpp
+  mlir::LogicalResult emitUnpack(tile::UnpackOp op);
+
   // Memory.cpp
   class TileAccess;
   bool isNeverWritten(const View &part);

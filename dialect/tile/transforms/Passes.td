@@ -59,6 +59,15 @@ def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileExpandUnpacks : Pass<"tile-expand-unpacks", "::kpkg::tile::KernelOp"> {
+  let summary = "expands unpacked words to shifts and masks";
+  let description = [{
+    Replaces every `tile.unpack` by a shift of each word for each of its fields. For targets without conversions of
+    fields. Works on any verified kernel without layouts.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileRelaxMath : Pass<"tile-relax-math", "::kpkg::tile::KernelOp"> {
   let summary = "marks f32 arithmetic whose results only reach narrower formats as approximate";
   let description = [{

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/layout/Layout.h"
 #include "dialect/layout/Builders.h"
+#include "dialect/layout/Subdivision.h"
 #include "test/dialect/layout/LayoutSamples.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -160,5 +161,18 @@ TEST(Layout, VectorLengths) {
   EXPECT_EQ(parse("reg 1:1-4 lane 1:8-128 rep 1x5").vectorLength(1, 4), 4u);
   EXPECT_EQ(parse("reg 1:1-4 lane 1:8-128 rep 1x5").vectorLength(0, 4), 1u);
   EXPECT_EQ(wgmmaAccumulator(96).vectorLength(1, 8), 2u);
+}
+
+TEST(Layout, FieldsOfWords) {
+  Layout words = parse("reg 0:1-2 lane 0:4-64 warp 0:128-256 rep 1");
+  Layout fields = subdivide(words, 0, 8);
+  EXPECT_EQ(fields.str(), "reg 0:1-16 lane 0:32-512 warp 0:1024-2048 rep 1");
+  EXPECT_EQ(coarsen(fields, 0, 8), words);
+  // Fields of a word may be any registers, but not in other threads, and none may be missing.
+  EXPECT_EQ(coarsen(parse("reg 1:4 0:1 1:1-2 1:8 lane 1:16-64 rep 1x1"), 1, 8)->str(),
+            "reg 0:1 1:1 lane 1:2-8 rep 1x1");
+  EXPECT_EQ(coarsen(parse("reg 1:1-2 lane 1:4-64 rep 1x1"), 1, 8), std::nullopt);
+  EXPECT_EQ(coarsen(parse("reg 1:1 0:1+1:2 1:4 lane 0:1 rep 1x1"), 1, 8), std::nullopt);
+  EXPECT_EQ(coarsen(parse("reg 1:1 lane 1:2-32 rep 1x5"), 1, 4), std::nullopt);
 }
 } // namespace
