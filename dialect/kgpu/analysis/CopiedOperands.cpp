@@ -1,13 +1,13 @@
 // Determines the tiles that the producer warp copies into ring buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/analysis/CopiedOperands.h"
+#include "dialect/kgpu/analysis/Slices.h"
 
 using namespace mlir;
 
 namespace kpkg::kgpu {
 
-static constexpr int64_t kFewestBytes = 128,
-                         kMostElements = 256; // of a row that pays for a copy, and that fits one box
+static constexpr int64_t kFewestBytes = 128, kMostBytes = 16384; // of a row that pays for a copy
 
 bool haveOneRing(const Stream &left, const Stream &right) {
   return left.members.size() == right.members.size() &&
@@ -38,7 +38,7 @@ static std::optional<Member> rowMember(tile::LoadOp load) {
     return std::nullopt;
   int64_t extent = type.getDimSize(0), bytes = elementBytes(type.getElementType());
   std::optional<TensorView> place = rowPlace(load);
-  if (!place || !llvm::isPowerOf2_64(extent) || extent > kMostElements || extent * bytes < kFewestBytes)
+  if (!place || !llvm::isPowerOf2_64(extent) || extent * bytes < kFewestBytes || extent * bytes > kMostBytes)
     return std::nullopt;
   layout::SharedLayout::Fields fields;
   fields.elementBytes = bytes;
@@ -52,11 +52,48 @@ static std::optional<Member> rowMember(tile::LoadOp load) {
                                          cantFail(layout::SharedLayout::get(std::move(fields))))};
 }
 
-/// Returns the stream of the load's block that is awaited before the load and released after the load's users. Returns
-/// null if there is none.
+Operation *Stream::first() const {
+  Operation *first = dots.front();
+  for (const Member &member : members)
+    if (member.isRow() && member.operand.load->isBeforeInBlock(anchorOf(first)))
+      first = member.operand.load;
+  return first;
+}
+
+SmallVector<Operation *> addressOf(const Member &member, Block &block) {
+  const TensorView &place = member.operand.place;
+  SmallVector<Value> values(place.offsets);
+  llvm::append_range(values, place.taps);
+  if (place.slice)
+    llvm::append_range(values, place.slice->getOperands().drop_front());
+  SmallVector<Operation *> ops = sliceIn(block, values).takeVector();
+  llvm::sort(ops, [](Operation *one, Operation *other) { return one->isBeforeInBlock(other); });
+  return ops;
+}
+
+/// Returns whether the tile's place can be computed anywhere in the block.
+static bool isAddressPure(const Member &member, Block &block) {
+  return llvm::all_of(addressOf(member, block),
+                      [](Operation *op) { return op->getNumRegions() == 0 && isMemoryEffectFree(op); });
+}
+
+/// Returns whether the load leads to the left operand of the stream's first product: a weight in another format, or its
+/// scales. The operand may not depend on another product, whose stream would be awaited before.
+static bool leadsToOperand(tile::LoadOp load, Stream &stream) {
+  tile::DotOp dot = stream.dots.front();
+  if (dot->getBlock() != load->getBlock() || isa_and_nonnull<tile::LoadOp>(dot.getLhs().getDefiningOp()))
+    return false;
+  SetVector<Operation *> ops = sliceIn(*load->getBlock(), dot.getLhs());
+  return ops.contains(load) && llvm::none_of(ops, llvm::IsaPred<tile::DotOp>) &&
+         llvm::all_of(stream.members, [&](const Member &member) { return isAddressPure(member, *load->getBlock()); });
+}
+
+/// Returns the stream of the load's block that can be awaited before the load and is released after the load's users.
+/// Returns null if there is none.
 static Stream *streamAround(tile::LoadOp load, std::vector<Stream> &streams) {
   for (Stream &stream : streams) {
-    if (stream.members.front().operand.load->getBlock() != load->getBlock() || !stream.begin()->isBeforeInBlock(load))
+    if (stream.members.front().operand.load->getBlock() != load->getBlock() ||
+        (!stream.begin()->isBeforeInBlock(load) && !leadsToOperand(load, stream)))
       continue;
     bool isBehind = llvm::all_of(load->getUsers(), [&](Operation *user) {
       Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
@@ -100,7 +137,8 @@ std::vector<Stream> streamsOf(tile::KernelOp kernel, MutableArrayRef<StreamedDot
   });
   for (tile::LoadOp load : loads)
     if (std::optional<Member> row = rowMember(load))
-      if (Stream *stream = streamAround(load, streams))
+      if (Stream *stream = streamAround(load, streams);
+          stream && (stream->begin()->isBeforeInBlock(load) || isAddressPure(*row, *load->getBlock())))
         stream->members.push_back(*row);
   return streams;
 }

@@ -21,14 +21,16 @@ struct Stream {
   unsigned ring = 0; ///< the index of its ring buffer
   AwaitOp await;     ///< holds the number of this use of the ring
 
-  /// The ops in the loads' block that are or contain the first and the last product. Full slots are awaited before the
-  /// first and released after the last.
-  mlir::Operation *begin() { return anchorOf(dots.front()); }
+  /// Returns the first product, or an earlier load of a row that its computed operand depends on.
+  mlir::Operation *first() const;
+  /// The ops in the loads' block that are or contain the first op and the last product. Full slots are awaited before
+  /// the first and released after the last.
+  mlir::Operation *begin() { return anchorOf(first()); }
   mlir::Operation *end() { return anchorOf(dots.back()); }
 
 private:
-  mlir::Operation *anchorOf(tile::DotOp dot) {
-    return members.front().operand.load->getBlock()->findAncestorOpInBlock(*dot.getOperation());
+  mlir::Operation *anchorOf(mlir::Operation *op) const {
+    return members.front().operand.load->getBlock()->findAncestorOpInBlock(*op);
   }
 };
 
@@ -37,6 +39,9 @@ bool haveOneRing(const Stream &left, const Stream &right);
 
 /// Returns the position of a row of elements, if a tensor map can describe it.
 std::optional<TensorView> rowPlace(tile::LoadOp load);
+
+/// Returns the ops of `block` that compute where the tile is, in program order.
+llvm::SmallVector<mlir::Operation *> addressOf(const Member &member, mlir::Block &block);
 
 /// Returns the streams of a kernel's products, in program order, with the rows that arithmetic reads beside them.
 std::vector<Stream> streamsOf(tile::KernelOp kernel, llvm::MutableArrayRef<StreamedDot> products);

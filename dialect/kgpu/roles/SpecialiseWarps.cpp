@@ -51,6 +51,7 @@ namespace kpkg::kgpu {
 
 namespace {
 constexpr int64_t kPanelBytes = 128;
+constexpr int64_t kMostOfBox = 256; ///< elements along a dimension of a box (CUDA driver API, cuTensorMapEncodeTiled)
 
 constexpr Optimisation kRoles{"kgpu-specialise-warps", "roles of warps"};
 
@@ -124,7 +125,7 @@ private:
     for (Channel *channel : partition.channelsOf(ChannelKind::Copy)) {
       auto spans = llvm::map_to_vector(channel->streams, [&](unsigned number) {
         Stream &stream = partition.streams[number];
-        return UseSpan(stream.members.front().operand.load, stream.dots.front(), stream.dots.back());
+        return UseSpan(stream.members.front().operand.load, stream.first(), stream.dots.back());
       });
       FailureOr<SmallVector<Value>> uses = numberUses(rewriter, body, spans);
       assert(succeeded(uses) && "products with copied operands stand in loops only");
@@ -141,6 +142,12 @@ private:
       for (Member &member : stream.members)
         member.operand.place = *(member.isRow() ? rowPlace(cast<tile::LoadOp>(member.operand.load))
                                                 : streamedPlace(member.operand.load).toOptional());
+    // The producer warp copies where the consumers await, so the places must be known there.
+    for (Stream &stream : partition.streams)
+      for (const Member &member : stream.members)
+        for (Operation *op : addressOf(member, *stream.await->getBlock()))
+          if (stream.await->isBeforeInBlock(op))
+            op->moveBefore(stream.await);
   }
 
   /// Moves the kernel's code to the consumers, and copies it to the producer warp.
@@ -180,7 +187,7 @@ private:
     const Member &member = stream.members[number];
     const TensorView &place = member.operand.place;
     int64_t bytes = member.slot.getElementBytes(), extent = place.box[place.unit],
-            width = member.isRow() ? extent : kPanelBytes / bytes;
+            width = member.isRow() ? std::min(extent, kMostOfBox) : kPanelBytes / bytes;
     SmallVector<int64_t> box = place.box;
     box[place.unit] = width;
     int64_t panelBytes = llvm::product_of(box) * bytes;
@@ -225,15 +232,18 @@ private:
   /// Finds the slots of a stream that the consumers read, and loads rows from them.
   void findFilled(Stream &stream) {
     rewriter.setInsertionPointAfter(stream.await);
+    SmallVector<Value> slots;
     for (auto [number, member] : llvm::enumerate(stream.members)) {
       Value slot = ringOf(stream).slotOf(rewriter, loc, stream.await.getUse(), number);
       filled[member.operand.load] = {slot, member.operand.isTransposed};
       if (member.operand.place.slice)
         clear(member, slot);
+      slots.push_back(slot);
+    }
+    for (auto [member, slot] : llvm::zip_equal(stream.members, slots)) {
       if (!member.isRow())
         continue;
       auto load = cast<tile::LoadOp>(member.operand.load);
-      OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPoint(load);
       rewriter.replaceOpWithNewOp<LocalLoadOp>(load, load.getType(), slot, DenseI64ArrayAttr());
     }
