@@ -28,6 +28,7 @@ def functions():
         + [getattr(nn, name) for name in nn.__all__]
         + [type(kpkg.ops), type(kpkg.ops.softmax)]
         + [kpkg.sparse.pack, kpkg.sparse.linear, kpkg.sparse.conv2d, kpkg.sparse.SparseWeight]
+        + [kpkg.quantized.pack_int4]
     )
     for each in classes:
         if isinstance(each, types.FunctionType):

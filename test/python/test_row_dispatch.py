@@ -1,4 +1,4 @@
-"""Tests dispatch of reductions, scans, softmax and pooling for GPUs, compiled for this CPU.
+"""Tests dispatch of reductions, scans, pooling and 4-bit products for GPUs, compiled for this CPU.
 
 It runs the samples of their specs, and checks the launched kernels, their arguments and their results. The machine
 code needs a GPU: test/device/row_cliffs.py tests it.
@@ -49,6 +49,7 @@ FAMILIES = {
         ["max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool2d_backward"],
         {"pool_rows", "pool_columns", "pool_flat", "pool_pixels", "spread_rows", "spread_columns"},
     ),
+    "quantized": ([], ["int4_linear"], {"int4_tiles", "int4_parts", "add_parts"}),
 }  # fmt: skip
 DTYPES = (torch.float32, torch.bfloat16)
 #: A CPU adds the elements of a tile sequentially, a GPU in a tree.
@@ -66,7 +67,7 @@ def test_samples(family, libraries):
             continue
         spec = replace(spec, accumulation=MORE * spec.accumulation)
         op = getattr(package, name)
-        for dtype in DTYPES:
+        for dtype in [dtype for dtype in DTYPES if dtype in spec.dtypes]:
             for sample in spec.samples(dtype, torch.Generator().manual_seed(3)):
                 with kpkg.fallback_policy("strict"), kpkg.profile_kernel() as profile:
                     found = op(*sample.args, **sample.kwargs)

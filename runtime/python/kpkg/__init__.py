@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from kpkg import jax as jax
     from kpkg import kernels as kernels
     from kpkg import nn as nn
+    from kpkg import quantized as quantized
     from kpkg import sparse as sparse
     from kpkg._inject import Injection as Injection
     from kpkg._inject import inject as inject
     from kpkg._measure import benchmark_op as benchmark_op
     from kpkg._sharding import register_sharding as register_sharding
 
-_MODULES = ("jax", "kernels", "nn", "sparse")
+_MODULES = ("jax", "kernels", "nn", "quantized", "sparse")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
 
@@ -82,5 +83,5 @@ __all__ = [
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
     "compile_from_source", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler", "get_cpu_threads",
     "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
-    "register_sharding", "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse",
+    "quantized", "register_sharding", "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse",
 ]  # fmt: skip
