@@ -220,6 +220,9 @@ public:
     case StmtKind::FunctionStmt:
       function(*s.as<FunctionStmt>(), depth);
       return;
+    case StmtKind::StructStmt:
+      structure(*s.as<StructStmt>(), depth);
+      return;
     }
     out += "\n";
   }
@@ -337,6 +340,28 @@ private:
       expr(value);
     }
   }
+  void comptimeParameters(const std::vector<ComptimeParameter> &parameters, const std::string &indent) {
+    for (const ComptimeParameter &parameter : parameters) {
+      out += "\n" + indent + "  [" + parameter.name.text;
+      typeAndValue(parameter.type.get(), parameter.defaultValue.get());
+      out += "]";
+    }
+  }
+  void structure(const StructStmt &declared, unsigned depth) {
+    std::string indent(2 * depth, ' ');
+    out += "struct " + declared.name.text;
+    comptimeParameters(declared.comptimeParameters, indent);
+    out += "\n";
+    if (!declared.doc.empty())
+      out += indent + "  doc " + quoted(declared.doc) + "\n";
+    for (const Parameter &field : declared.fields) {
+      out += indent + "  field " + field.name.text;
+      typeAndValue(field.type.get(), field.defaultValue.get());
+      out += "\n";
+    }
+    for (const auto &method : declared.methods)
+      stmt(*method, depth + 1);
+  }
   void function(const FunctionStmt &fn, unsigned depth) {
     std::string indent(2 * depth, ' ');
     for (const Decorator &decorator : fn.decorators) {
@@ -349,11 +374,7 @@ private:
       out += "\n" + indent;
     }
     out += "def " + fn.name.text;
-    for (const ComptimeParameter &parameter : fn.comptimeParameters) {
-      out += "\n" + indent + "  [" + parameter.name.text;
-      typeAndValue(parameter.type.get(), parameter.defaultValue.get());
-      out += "]";
-    }
+    comptimeParameters(fn.comptimeParameters, indent);
     for (const Parameter &parameter : fn.parameters) {
       out += "\n" + indent + "  (" + (parameter.isMut ? "mut " : "") + parameter.name.text;
       typeAndValue(parameter.type.get(), parameter.defaultValue.get());

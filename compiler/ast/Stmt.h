@@ -192,7 +192,19 @@ struct FunctionStmt : StmtOf<StmtKind::FunctionStmt> {
   }
 };
 
-/// One file. `body` holds ImportStmt, ComptimeConstStmt, ComptimeAssertStmt, IfStmt (comptime) and FunctionStmt.
+/// `struct Window[SIZE: Int]:` with its fields and methods.
+struct StructStmt : StmtOf<StmtKind::StructStmt> {
+  using StmtOf::StmtOf;
+  Identifier name;
+  std::vector<ComptimeParameter> comptimeParameters;
+  std::vector<Parameter> fields; // each `var name: type = default`
+  std::vector<std::unique_ptr<FunctionStmt>> methods;
+  std::string doc;
+  SourceRange signatureRange; // from `struct` to the `:`
+};
+
+/// One file. `body` holds ImportStmt, ComptimeConstStmt, ComptimeAssertStmt, IfStmt (comptime), FunctionStmt and
+/// StructStmt.
 struct Module {
   uint32_t file = SourceRange::noFile;
   std::string doc;

@@ -86,7 +86,7 @@ bool Checker::addAlternatives(const FunctionEntity &function, const std::vector<
                               std::vector<std::vector<Value>> &alternatives) {
   while (next < decorator.arguments.size() && isCondition(decorator.arguments[next]))
     ++next;
-  BodyScope scope = instanceScope(function, values, types);
+  BodyScope scope = instanceScope(function, values);
   if (next == decorator.arguments.size()) {
     for (size_t i = 0; i < parameters.size(); ++i)
       if (values[i].isNone()) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace kpkg::compiler {
 
@@ -58,6 +59,8 @@ Operand Elaborator::checkCall(const ast::CallExpr &expr) {
       return error(expr.range);
     if (value.constant && value.constant->isFunction())
       return callFunction(*value.constant->asFunction(), site);
+    if (value.constant && value.constant->isStructName())
+      return construct(*value.constant->asStructName(), site);
     diags.report(diag::NotCallable, callee->range, describe(value));
     return error(expr.range);
   };
@@ -113,6 +116,12 @@ Operand Elaborator::checkMethod(CallSite &site) {
     diags.report(diag::TypeMismatch, site.base.range, "this", "None", "Tensor");
     return error(site.range());
   }
+  if (site.base.isStruct()) {
+    std::optional<Operand> called = callMember(site);
+    if (!called)
+      reportUnknownMember(site.base, site.name, site.nameRange);
+    return called ? *called : error(site.range());
+  }
   auto found = methods.find(std::string(memberBaseOf(*site.base.type)));
   if (found != methods.end())
     if (auto method = found->second.find(site.name); method != found->second.end())
@@ -145,7 +154,7 @@ template <typename Parameter> static std::vector<std::string_view> namesOf(const
   return names;
 }
 
-std::optional<std::vector<const ast::Expr *>> Elaborator::bindByName(const FunctionEntity &entity,
+std::optional<std::vector<const ast::Expr *>> Elaborator::bindByName(const ast::Identifier &callee,
                                                                      const std::vector<ast::Argument> &given,
                                                                      const std::vector<std::string_view> &names,
                                                                      const ast::Argument *except) {
@@ -157,11 +166,10 @@ std::optional<std::vector<const ast::Expr *>> Elaborator::bindByName(const Funct
     size_t at =
         argument.name ? size_t(std::find(names.begin(), names.end(), argument.name.text) - names.begin()) : position++;
     if (at >= names.size()) {
-      auto report =
-          argument.name
-              ? diags.report(diag::UnknownArgument, argument.range, entity.name(), argument.name.text)
-              : diags.report(diag::TooManyArguments, argument.range, entity.name(), static_cast<int64_t>(names.size()));
-      report.note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
+      auto report = argument.name ? diags.report(diag::UnknownArgument, argument.range, callee.text, argument.name.text)
+                                  : diags.report(diag::TooManyArguments, argument.range, callee.text,
+                                                 static_cast<int64_t>(names.size()));
+      report.note(diag::DeclaredHere, callee.range, callee.text);
       return std::nullopt;
     }
     if (bound[at]) {
@@ -173,19 +181,26 @@ std::optional<std::vector<const ast::Expr *>> Elaborator::bindByName(const Funct
   return bound;
 }
 
+static ast::Identifier calleeOf(const FunctionEntity &entity) { return {entity.name(), entity.syntax->signatureRange}; }
+
 bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<ast::Argument> *given,
-                              std::vector<Value> &values, SourceRange range) {
+                              const std::vector<Operand> &operands, std::vector<Value> &values, SourceRange range) {
   static const std::vector<ast::Argument> nothing;
   const auto &arguments = given ? *given : nothing;
   const auto &parameters = entity.syntax->comptimeParameters;
-  auto bound = bindByName(entity, arguments, namesOf(parameters));
+  auto bound = bindByName(calleeOf(entity), arguments, namesOf(parameters));
   if (!bound)
     return false;
   BodyScope earlier(*entity.module);
   for (size_t i = 0; i < parameters.size(); ++i) {
     std::optional<Value> value;
+    std::optional<Operand> ofType;
     if ((*bound)[i])
       value = comptime(*(*bound)[i]);
+    else if ((ofType = inferred(entity, parameters[i].name.text, operands)) && ofType->constant)
+      value = ofType->constant;
+    else if (ofType)
+      diags.report(diag::NotComptime, ofType->range, parameters[i].name.text);
     else if (parameters[i].defaultValue)
       value = checker.evaluator.evaluate(*parameters[i].defaultValue, earlier);
     else
@@ -200,14 +215,17 @@ bool Elaborator::bindComptime(const FunctionEntity &entity, const std::vector<as
   return true;
 }
 
-bool Elaborator::bindArguments(const FunctionEntity &entity, const std::vector<ast::Argument> &given,
+bool Elaborator::bindArguments(const FunctionEntity &entity, const std::vector<ast::Argument> &given, size_t first,
                                std::vector<const ast::Expr *> &bound, SourceRange range) {
   const auto &parameters = entity.syntax->parameters;
-  auto found = bindByName(entity, given, namesOf(parameters));
+  std::vector<std::string_view> names = namesOf(parameters);
+  names.erase(names.begin(), names.begin() + static_cast<ptrdiff_t>(first));
+  auto found = bindByName(calleeOf(entity), given, names);
   if (!found)
     return false;
   bound = std::move(*found);
-  for (size_t i = 0; i < parameters.size(); ++i)
+  bound.insert(bound.begin(), first, nullptr);
+  for (size_t i = first; i < parameters.size(); ++i)
     if (!bound[i] && !parameters[i].defaultValue) {
       diags.report(diag::MissingArgument, range, entity.name(), parameters[i].name.text)
           .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
@@ -217,10 +235,7 @@ bool Elaborator::bindArguments(const FunctionEntity &entity, const std::vector<a
 }
 
 std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter, const Operand &operand,
-                                                const Environment &environment) {
-  if (!parameter.type)
-    return operand;
-  TypeSpec spec = checker.resolveType(*parameter.type, environment, parameter.isMut);
+                                                const TypeSpec &spec) {
   auto mismatch = [&]() -> std::optional<Operand> {
     diags
         .report(diag::TypeMismatch, operand.range, "argument `" + parameter.name.text + "`", describe(operand),
@@ -241,10 +256,19 @@ std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter,
     if (kind == BodyKind::Kernel)
       return operand.type->kind == TypeKind::View ? std::optional(operand) : mismatch();
     return operand.type->isTensor() || operand.type->isOptionalTensor() ? std::optional(operand) : mismatch();
+  case TypeSpec::Struct:
+    return isOfStruct(operand, spec) && (!parameter.isMut || isWritable(operand)) ? std::optional(operand) : mismatch();
   case TypeSpec::Exact:
     break;
   }
   const Type *type = onHost(spec.exact);
+  bool isForOptional = kind == BodyKind::Kernel && (type->isOptionalTensor() || type->isOptionalView());
+  if (isForOptional && operand.type->kind == TypeKind::View) {
+    const Type *of = type->items[0];
+    bool fits = of->isTensor() || (of->element == operand.type->element && of->rank == operand.type->rank &&
+                                   (!of->isMut || operand.type->isMut));
+    return fits ? std::optional(operand) : mismatch();
+  }
   if (operand.constant && type->isScalar() && operand.type->isScalar() &&
       fitsConstant(*operand.constant, type->element) && operand.constant->isBool() == (type->element == DType::Bool)) {
     if (isFloat(type->element)) // stays a constant of the declared kind
@@ -264,11 +288,13 @@ std::optional<Operand> Elaborator::passArgument(const ast::Parameter &parameter,
                : mismatch();
   if (operand.isTuple())
     return operand.type == type ? std::optional(operand) : mismatch();
+  if (type->isOptionalView())
+    return mismatch();
   Node *node = convert(operand, type, "argument `" + parameter.name.text + "`");
   return node ? std::optional(runTime(node)) : std::nullopt;
 }
 
-Operand Elaborator::callFunction(const FunctionEntity &entity, CallSite &site) {
+Operand Elaborator::callFunction(const FunctionEntity &entity, CallSite &site, const Operand *self) {
   if (entity.role == FunctionRole::Kernel) {
     diags.report(diag::KernelNotCallable, site.range(), entity.name());
     return error(site.range());
@@ -277,14 +303,15 @@ Operand Elaborator::callFunction(const FunctionEntity &entity, CallSite &site) {
     return callOp(entity, site);
   std::vector<Value> comptimeValues;
   std::vector<const ast::Expr *> bound;
-  if (!bindComptime(entity, site.comptimeArguments, comptimeValues, site.range()) ||
-      !bindArguments(entity, *site.arguments, bound, site.range()))
+  if (!bindArguments(entity, *site.arguments, self ? 1 : 0, bound, site.range()))
     return error(site.range());
   std::vector<Operand> operands;
   bool failed = false;
   for (size_t i = 0; i < bound.size(); ++i) {
     const ast::Parameter &parameter = entity.syntax->parameters[i];
-    if (bound[i]) {
+    if (self && i == 0) {
+      operands.push_back(*self);
+    } else if (bound[i]) {
       operands.push_back(check(*bound[i]));
     } else {
       auto value = checker.evaluator.evaluate(*parameter.defaultValue, *entity.module);
@@ -292,12 +319,16 @@ Operand Elaborator::callFunction(const FunctionEntity &entity, CallSite &site) {
     }
     failed |= operands.back().isError();
   }
-  return failed ? error(site.range()) : inlineCall(entity, comptimeValues, std::move(operands), site.range());
+  if (!bindComptime(entity, site.comptimeArguments, operands, comptimeValues, site.range()) || failed)
+    return error(site.range());
+  return inlineCall(entity, comptimeValues, std::move(operands), site.range());
 }
+
+/// Limit of calls within calls.
+static constexpr unsigned maxDepth = 64;
 
 Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments,
                                std::vector<Operand> arguments, SourceRange range) {
-  constexpr unsigned maxDepth = 64;
   if (depth >= maxDepth) {
     diags.report(diag::RecursiveCall, range, entity.name());
     return error(range);
@@ -309,23 +340,25 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
   inner.body = block;
   inner.callSite = range;
   collectAssigned(syntax.body, inner.reassigned);
-  BodyScope names(*entity.module);
-  for (size_t i = 0; i < comptimeArguments.size(); ++i) {
+  BodyScope names = entity.owner ? scopeOf(*entity.owner, arguments[0].items) : BodyScope(*entity.module);
+  auto declareParameter = [&](const ast::Identifier &name, Operand operand) {
     Binding binding;
-    binding.operand = constant(comptimeArguments[i], syntax.comptimeParameters[i].range);
-    binding.declared = syntax.comptimeParameters[i].name.range;
-    observe(binding.declared, binding.operand);
-    names.declare(syntax.comptimeParameters[i].name.text, binding);
-  }
+    binding.operand = std::move(operand);
+    binding.declared = name.range;
+    observe(name.range, binding.operand);
+    names.declare(name.text, std::move(binding));
+  };
+  for (size_t i = 0; i < comptimeArguments.size(); ++i)
+    declareParameter(syntax.comptimeParameters[i].name,
+                     constant(comptimeArguments[i], syntax.comptimeParameters[i].range));
   for (size_t i = 0; i < arguments.size(); ++i) {
-    auto passed = passArgument(syntax.parameters[i], arguments[i], names);
+    const ast::Parameter &parameter = syntax.parameters[i];
+    std::optional<Operand> passed = arguments[i];
+    if (parameter.type && frame) // a kernel and an op get what they declare
+      passed = passArgument(parameter, arguments[i], checker.resolveType(*parameter.type, names, parameter.isMut));
     if (!passed)
       return error(range);
-    Binding binding;
-    binding.operand = std::move(*passed);
-    binding.declared = syntax.parameters[i].name.range;
-    observe(binding.declared, binding.operand);
-    names.declare(syntax.parameters[i].name.text, binding);
+    declareParameter(parameter.name, std::move(*passed));
   }
   inner.hasResult = syntax.resultType || returnsValue(syntax.body);
   if (syntax.resultType) {
@@ -338,11 +371,9 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
     }
   }
   inner.returned = newFlag();
-  Frame *callerFrame = frame;
-  BodyScope *callerScope = scope;
   uint32_t errorsBefore = diags.errorCount();
-  frame = &inner;
-  scope = &names;
+  Frame *callerFrame = std::exchange(frame, &inner);
+  BodyScope *callerScope = std::exchange(scope, &names);
   ++depth;
   Flow flow = checkBlock(syntax.body);
   --depth;
@@ -364,7 +395,7 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
     value.range = range;
     return value;
   }
-  if (inner.results.empty())
+  if (inner.results.empty() && !inner.structShape)
     return error(range);
   std::vector<Operand> items;
   for (hir::Local *local : inner.results) {
@@ -372,6 +403,8 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
       valueRanges.forget(local);
     items.push_back(runTime(getLocal(local, range)));
   }
+  if (size_t next = 0; inner.structShape)
+    return withLeaves(*inner.structShape, items, next);
   return inner.isTuple ? tuple(std::move(items), range) : items[0];
 }
 
@@ -383,7 +416,7 @@ Operand Elaborator::callOp(const FunctionEntity &entity, CallSite &site) {
     return error(site.range());
   }
   std::vector<const ast::Expr *> bound;
-  if (!bindArguments(entity, *site.arguments, bound, site.range()))
+  if (!bindArguments(entity, *site.arguments, 0, bound, site.range()))
     return error(site.range());
   const OpInfo &info = checker.opInfo(entity.index);
   std::vector<Node *> nodes;

@@ -9,59 +9,14 @@
 
 namespace kpkg::compiler {
 
-const Binding *BodyScope::find(const std::string &name) const {
-  for (auto names = blocks.rbegin(); names != blocks.rend(); ++names)
-    if (auto found = names->find(name); found != names->end())
-      return &found->second;
-  return nullptr;
-}
-
-void BodyScope::addNames(std::vector<std::string> &names) const {
-  for (const auto &block : blocks)
-    for (const auto &[name, binding] : block)
-      names.push_back(name);
-  module.addNames(names);
-}
-
-Meaning BodyScope::lookup(const std::string &name, SourceRange range) const {
-  const Binding *binding = find(name);
-  if (!binding)
-    return module.lookup(name, range);
-  if (binding->kind != Binding::Alias)
-    return {Meaning::RunTime, {}};
-  if (binding->operand.isError())
-    return {Meaning::Reported, {}};
-  if (binding->operand.constant)
-    return {Meaning::Known, *binding->operand.constant};
-  return {Meaning::RunTime, {}};
-}
-
-/// Returns an attribute of tiles that their type alone decides.
-static std::optional<Value> typeAttribute(const Type &tile, std::string_view name) {
-  if (name == "dtype")
-    return Value(tile.element);
-  if (name == "rank")
-    return Value(static_cast<int64_t>(tile.shape.size()));
-  if (name != "shape")
+std::optional<Value> Elaborator::comptime(const ast::Expr &expr) {
+  auto value = checker.evaluator.evaluate(expr, *scope);
+  if (value && !value->isWhole()) {
+    diags.report(diag::NotComptime, expr.range, pathText(expr));
     return std::nullopt;
-  std::vector<Value> shape;
-  for (int64_t extent : tile.shape)
-    shape.emplace_back(extent);
-  return Value::tuple(std::move(shape));
+  }
+  return value;
 }
-
-Meaning BodyScope::lookupMember(const std::string &base, const std::string &name, SourceRange range) const {
-  const Binding *binding = find(base);
-  if (!binding)
-    return module.lookupMember(base, name, range);
-  const Type *type = binding->kind == Binding::Variable ? binding->local->type : binding->operand.type;
-  if (binding->kind == Binding::Tuple || !type->isTile())
-    return {};
-  auto value = typeAttribute(*type, name);
-  return value ? Meaning{Meaning::Known, std::move(*value)} : Meaning{};
-}
-
-std::optional<Value> Elaborator::comptime(const ast::Expr &expr) { return checker.evaluator.evaluate(expr, *scope); }
 
 std::optional<int64_t> Elaborator::comptimeInt(const ast::Expr &expr) {
   auto value = comptime(expr);
@@ -131,6 +86,8 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
   Operand base = check(*expr.base);
   if (base.isError())
     return base;
+  if (base.isStruct())
+    return memberOf(base, expr);
   if (base.constant) {
     Folded folded = foldAttribute(*base.constant, name);
     if (folded)
@@ -267,8 +224,8 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     type = types.tensor;
   } else if ((isTensor(sides[0]) || sides[0].isNone()) && (isTensor(sides[1]) || sides[1].isNone())) {
     type = types.optionalTensor;
-  } else if (sides[0].type == sides[1].type && !sides[0].isTuple() && sides[0].type->kind != TypeKind::View &&
-             sides[0].type->kind != TypeKind::Window) {
+  } else if (sides[0].type == sides[1].type && !sides[0].isTuple() && !sides[0].isStruct() &&
+             sides[0].type->kind != TypeKind::View && sides[0].type->kind != TypeKind::Window) {
     type = sides[0].type;
   } else {
     diags.report(diag::OperandsDiffer, expr.range, "if", describe(sides[0]), describe(sides[1]),

@@ -1,6 +1,8 @@
 // Checks `launch`, and proves that every path through an op finds a compiled instance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/Frame.h"
+#include "compiler/check/Launch.h"
+
+#include <span>
 
 namespace kpkg::compiler {
 
@@ -21,9 +23,9 @@ struct Wanted {
   std::vector<Value> values; ///< each must have an instance
 };
 
-template <typename Named> std::vector<std::string_view> namesOf(const std::vector<Named> &list) {
+std::vector<std::string_view> namesOf(std::span<const KernelParameter> list) {
   std::vector<std::string_view> names;
-  for (const Named &one : list)
+  for (const KernelParameter &one : list)
     names.push_back(one.name);
   return names;
 }
@@ -93,14 +95,6 @@ std::string listText(const std::vector<Value> &values) {
 }
 
 } // namespace
-
-/// The parameters of a launch, one for each of the kernel. Parameters with several values that the launch does not give
-/// have no value.
-struct Elaborator::LaunchParameters {
-  std::vector<Operand> values;
-  std::vector<bool> isGiven, atLeast;
-  std::vector<Node *> nodes;
-};
 
 /// Reports the first combination of values that can be requested on this path and has no instance.
 void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity &entity,
@@ -197,19 +191,6 @@ bool Elaborator::requestedInts(const FunctionEntity &entity, SourceRange range, 
   return !values.empty(); // without a value it is like a loop without iterations
 }
 
-/// Emits a run-time check that two dtypes are equal, unless that is proven.
-void Elaborator::requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range) {
-  if (valueRanges.sameValue(found, expected))
-    return;
-  Node *same = emit(Kind::DTypeEqual, types.boolean(), range, {found, expected});
-  Node *differs = emit(Kind::Not, types.boolean(), range, {same});
-  Node *test = emit(Kind::If, types.none, range, {differs});
-  test->regions.push_back(inBlock([&] {
-    emit(Kind::Raise, types.none, range, {found, expected})->text = "`" + argument + "` has dtype {}, expected {}";
-  }));
-  test->regions.push_back(std::make_unique<hir::Block>());
-}
-
 void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   if (kind != BodyKind::Op) {
     diags.report(diag::OnlyInOps, stmt.range, "launch");
@@ -226,18 +207,18 @@ void Elaborator::checkLaunch(const ast::LaunchStmt &stmt) {
   const FunctionEntity &entity = *callee.constant->asFunction();
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   checker.noteLaunch(entity.index);
-  if (kernel.parameters.size() != entity.syntax->comptimeParameters.size() || kernel.instances.empty())
+  if (kernel.instances.empty())
     return; // its declaration had a reported error
-
-  LaunchParameters parameters;
-  if (!launchParameters(stmt, entity, parameters))
-    return;
-  proveInstance(stmt, entity, parameters);
 
   const ast::Argument *grid = nullptr;
   for (const ast::Argument &argument : stmt.arguments)
     if (argument.name && argument.name.text == "grid")
       grid = &argument;
+  LaunchParameters parameters;
+  if (!launchStructs(stmt, entity, grid, parameters) || !launchParameters(stmt, entity, parameters) ||
+      !haveWantedParameters(entity, parameters))
+    return;
+  proveInstance(stmt, entity, parameters);
   std::vector<Node *> operands;
   auto launch = std::make_unique<hir::LaunchInfo>();
   launch->kernel = kernel.name;
@@ -250,29 +231,39 @@ bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEnt
                                   LaunchParameters &parameters) {
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   const KernelInfo &info = checker.kernelInfo(entity.index);
-  auto &[values, isGiven, atLeast, nodes] = parameters;
-  auto given = bindByName(entity, stmt.parameters, namesOf(kernel.parameters));
+  auto &[values, isGiven, atLeast, nodes, structs] = parameters;
+  const size_t own = entity.syntax->comptimeParameters.size();
+  auto given = bindByName({entity.name(), entity.syntax->signatureRange}, stmt.parameters,
+                          namesOf({kernel.parameters.begin(), kernel.parameters.begin() + ptrdiff_t(own)}));
   if (!given)
     return false;
+  given->resize(kernel.parameters.size());
   bool failed = false;
   for (size_t i = 0; i < given->size(); ++i) {
-    const ast::ComptimeParameter &parameter = entity.syntax->comptimeParameters[i];
+    const std::string &name = kernel.parameters[i].name;
     const ast::Expr *expr = (*given)[i];
-    isGiven.push_back(expr != nullptr);
-    if (!expr && kernel.parameters[i].isTuned) {
+    std::optional<Operand> ofStruct;
+    if (i >= own)
+      ofStruct = memberOfLaunch(checker.structParameters(entity)[i - own], structs);
+    else if (!expr)
+      ofStruct = inferred(entity, name, structs);
+    isGiven.push_back(expr || ofStruct);
+    if (!expr && !ofStruct && kernel.parameters[i].isTuned) {
       checker.noteChoice(entity.index);
       values.emplace_back();
       nodes.push_back(nullptr);
       atLeast.push_back(false);
       continue;
     }
-    if (!expr && !info.onlyValue[i]) {
-      diags.report(diag::MissingArgument, stmt.kernel->range, entity.name(), parameter.name.text)
-          .note(diag::DeclaredHere, parameter.range, parameter.name.text);
+    if (!expr && !ofStruct && !info.onlyValue[i]) {
+      diags.report(diag::MissingArgument, stmt.kernel->range, entity.name(), name)
+          .note(diag::DeclaredHere, entity.syntax->comptimeParameters[i].range, name);
       return false;
     }
     const ast::Expr *least = expr ? atLeastArgument(*expr) : nullptr;
-    Operand value = expr ? check(least ? *least : *expr) : constant(*info.onlyValue[i], stmt.kernel->range);
+    Operand value = expr       ? check(least ? *least : *expr)
+                    : ofStruct ? *ofStruct
+                               : constant(*info.onlyValue[i], stmt.kernel->range);
     atLeast.push_back(least != nullptr);
     const std::string &paramKind = kernel.parameters[i].kind;
     const Type *wanted = paramKind == "dtype"      ? types.dtype
@@ -289,60 +280,10 @@ bool Elaborator::launchParameters(const ast::LaunchStmt &stmt, const FunctionEnt
       asked = constant(Value(value.constant->str()), value.range);
       wanted = types.string;
     }
-    Node *node = convert(asked, wanted, "parameter `" + parameter.name.text + "`");
+    Node *node = convert(asked, wanted, "parameter `" + name + "`");
     failed |= !node;
     values.push_back(value);
     nodes.push_back(node);
-  }
-  return !failed;
-}
-
-bool Elaborator::launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
-                                 const LaunchParameters &parameters, std::vector<Node *> &operands,
-                                 hir::LaunchInfo &launch) {
-  const KernelRecord &kernel = checker.program.kernels()[entity.index];
-  auto bound = bindByName(entity, stmt.arguments, namesOf(kernel.arguments), grid);
-  if (!bound)
-    return false;
-  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    if (!parameters.isGiven[i]) // any instance will do; CPU and GPU may have other values
-      continue;
-    operands.push_back(parameters.nodes[i]);
-    launch.parameterNames.push_back(kernel.parameters[i].name);
-    launch.parameterAtLeast.push_back(parameters.atLeast[i]);
-  }
-  bool failed = false;
-  for (size_t i = 0; i < bound->size(); ++i) {
-    const KernelArgument &wanted = kernel.arguments[i];
-    const ast::Expr *expr = (*bound)[i];
-    if (!expr) {
-      diags.report(diag::MissingArgument, stmt.range, entity.name(), wanted.name)
-          .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
-      return false;
-    }
-    Operand operand = check(*expr);
-    if (operand.isError())
-      return false;
-    launch.argumentMut.push_back(wanted.isMut);
-    if (!wanted.isView) {
-      auto element = dtypeOfValueName(wanted.dtype);
-      const Type *type = wanted.dtype == "bool"         ? types.boolean()
-                         : element && isFloat(*element) ? types.scalar(DType::Float64)
-                                                        : types.integer();
-      if (!element) // Scalar[T]: any number
-        type =
-            operand.type->isScalar() && isFloat(operand.type->element) ? types.scalar(DType::Float64) : types.integer();
-      operands.push_back(convert(operand, type, "argument `" + wanted.name + "`"));
-      failed |= !operands.back();
-      continue;
-    }
-    Node *tensor = convert(operand, types.optionalTensor, "argument `" + wanted.name + "`");
-    if (!tensor)
-      return false;
-    operands.push_back(tensor);
-    if (operand.isNone() || operand.type->isOptionalTensor())
-      checker.noteOptional(entity.index, i);
-    requireFit(operand, tensor, wanted, kernel, parameters.nodes, expr->range);
   }
   return !failed;
 }
@@ -380,43 +321,6 @@ bool Elaborator::launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &e
   }
   launch.gridRank = static_cast<unsigned>(items.size());
   return true;
-}
-
-/// Emits run-time checks of a tensor's rank and dtype, unless they are proven. An absent tensor is accepted.
-void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted,
-                            const KernelRecord &kernel, const std::vector<Node *> &parameters, SourceRange range) {
-  if (operand.isNone())
-    return;
-  auto checks = [&] {
-    bool rankKnown = operand.type->isTensor() && operand.type->rank >= 0;
-    if (rankKnown && operand.type->rank != wanted.rank)
-      diags.report(diag::RankMismatch, range, "argument `" + wanted.name + "`",
-                   static_cast<int64_t>(operand.type->rank), static_cast<int64_t>(wanted.rank));
-    if (!rankKnown) {
-      Node *rank = emit(Kind::Rank, types.integer(), range, {tensor});
-      Node *expected = emitConstant(Value(int64_t(wanted.rank)), types.integer(), range);
-      Node *test = emit(Kind::If, types.none, range, {emit(Kind::NotEqual, types.boolean(), range, {rank, expected})});
-      test->regions.push_back(inBlock([&] {
-        emit(Kind::Raise, types.none, range, {rank})->text =
-            "`" + wanted.name + "` has rank {}, expected " + std::to_string(wanted.rank);
-      }));
-      test->regions.push_back(std::make_unique<hir::Block>());
-    }
-    Node *expected = nullptr;
-    for (size_t p = 0; p < kernel.parameters.size(); ++p)
-      if (kernel.parameters[p].name == wanted.dtype)
-        expected = parameters[p];
-    if (auto fixed = dtypeOfValueName(wanted.dtype); fixed && !expected)
-      expected = emitConstant(Value(*fixed), types.dtype, range);
-    if (expected)
-      requireDType(emit(Kind::DTypeOf, types.dtype, range, {tensor}), expected, wanted.name, range);
-  };
-  if (!operand.type->isOptionalTensor())
-    return checks();
-  Node *absent = emit(Kind::IsNone, types.boolean(), range, {tensor});
-  Node *test = emit(Kind::If, types.none, range, {emit(Kind::Not, types.boolean(), range, {absent})});
-  test->regions.push_back(inBlock(checks));
-  test->regions.push_back(std::make_unique<hir::Block>());
 }
 
 } // namespace kpkg::compiler

@@ -176,6 +176,10 @@ Operand Elaborator::compareNone(bool isNone, const Operand &operand, SourceRange
     return operand;
   if (operand.constant)
     return constant(Value(operand.constant->isNone() == isNone), range);
+  bool isArgument = kind == BodyKind::Kernel && operand.node && operand.node->kind == Kind::Parameter;
+  if (isArgument && function.parameters[size_t(operand.node->ints[0])].mayBeNone)
+    return notSupported(range, "`is None` of an argument of a kernel",
+                        "give the kernel a comptime parameter, `[HAS_BIAS: Bool]`, which the launch sets");
   if (operand.type->kind != TypeKind::Optional)
     return constant(Value(!isNone), range);
   Operand test = result(Kind::IsNone, types.boolean(), range, {operand.node});

@@ -128,7 +128,7 @@ bool Elaborator::combination(Node &node, const FunctionEntity &entity, const std
         scalars.push_back(runTime(getLocal(local, node.range)));
       }
     std::vector<Value> comptimeValues;
-    if (!bindComptime(entity, nullptr, comptimeValues, range))
+    if (!bindComptime(entity, nullptr, {}, comptimeValues, range))
       failed = true;
     else if (entity.syntax->parameters.size() != scalars.size()) {
       diags.report(diag::CombineParameters, range, entity.name(),

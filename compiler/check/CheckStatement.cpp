@@ -78,6 +78,7 @@ Flow Elaborator::checkStatement(const ast::Stmt &stmt) {
     return Flow::Normal;
   case ast::StmtKind::ImportStmt:
   case ast::StmtKind::FunctionStmt:
+  case ast::StmtKind::StructStmt:
     return Flow::Normal; // reported by the parser
   }
   return Flow::Normal;
@@ -114,6 +115,8 @@ bool Elaborator::meetsResultSpec(const Operand &value) const {
     return value.type->isScalar();
   case TypeSpec::AnyTensor:
     return value.type->isTensor() || value.type->isOptionalTensor() || value.type->kind == TypeKind::View;
+  case TypeSpec::Struct:
+    return isOfStruct(value, frame->resultSpec);
   case TypeSpec::Wrong:
     break;
   }
@@ -141,6 +144,8 @@ void Elaborator::returnValue(const Operand &value, SourceRange range) {
   }
   if (!fits)
     diags.report(diag::TypeMismatch, value.range, "the result", describe(value), exact ? exact->str() : spec.str());
+  else if (value.isStruct() && !exact)
+    returnStruct(value, range);
   else if (!frame->sawReturn && block == frame->body)
     returnDirectly(std::move(items), wanted, range);
   else

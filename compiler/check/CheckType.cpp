@@ -19,6 +19,12 @@ std::string TypeSpec::str() const {
     return "Tensor";
   case Exact:
     return exact->str();
+  case Struct: {
+    std::string text = structure->name();
+    for (size_t i = 0; i < bound.size(); ++i)
+      text += (i ? ", " : "[") + structure->member(i).text + "=" + (bound[i] ? bound[i]->str() : "?");
+    return text + (bound.empty() ? "" : "]");
+  }
   case Wrong:
     break;
   }
@@ -93,7 +99,7 @@ private:
   TypeSpec tensor(bool isMut);
   TypeSpec tile();
   TypeSpec list();
-  TypeSpec optional();
+  TypeSpec optional(bool isMut);
   TypeSpec tuple();
 };
 
@@ -154,15 +160,18 @@ TypeSpec BracketedType::list() {
   return wrong;
 }
 
-TypeSpec BracketedType::optional() {
-  TypeSpec of = checker.resolveType(argument(0), environment);
+TypeSpec BracketedType::optional(bool isMut) {
+  TypeSpec of = checker.resolveType(argument(0), environment, isMut);
   if (of.kind == TypeSpec::AnyTensor)
     return exactly(checker.types.optionalTensor);
   if (of.kind == TypeSpec::Exact && of.exact->isScalar(DType::Float64))
     return exactly(checker.types.optionalFloat);
+  if (of.kind == TypeSpec::Exact && of.exact->kind == TypeKind::View)
+    return exactly(checker.types.optional(of.exact));
   if (of.kind != TypeSpec::Wrong)
-    checker.diags.report(diag::NotSupportedYet, index.range, "`Optional` of " + of.str(),
-                         "use `Optional[Tensor]`, `Optional[Float64]`, or a default value");
+    checker.diags.report(
+        diag::NotSupportedYet, index.range, "`Optional` of " + of.str(),
+        "use `Optional[Tensor]`, `Optional[Float64]`, in kernels `Optional[Tensor[T, rank]]`, or a default value");
   return wrong;
 }
 
@@ -198,7 +207,7 @@ TypeSpec BracketedType::resolve(const std::string &name, bool isMut) {
   if (name == "List" && count == 1)
     return list();
   if (name == "Optional" && count == 1)
-    return optional();
+    return optional(isMut);
   if (name == "Tuple" && count >= 1)
     return tuple();
   reportNotAType(checker.diags, index.range, name + "[...]");
@@ -233,9 +242,17 @@ TypeSpec Checker::resolveType(const ast::Expr &expr, const Environment &environm
     return wrong;
   if (expr.is<ast::NoneLiteral>())
     return exactly(types.none);
+  auto *index = expr.as<ast::IndexExpr>();
+  if (const StructEntity *structure = structNamedBy(expr, environment)) {
+    TypeSpec spec{TypeSpec::Struct, nullptr, structure};
+    auto bound = index ? structArguments(*structure, *index, environment) : std::vector<std::optional<Value>>();
+    if (!bound)
+      return wrong;
+    spec.bound = std::move(*bound);
+    return spec;
+  }
   if (auto *name = expr.as<ast::NameExpr>())
     return namedType(types, diags, expr.range, name->name);
-  auto *index = expr.as<ast::IndexExpr>();
   auto *base = index ? index->base->as<ast::NameExpr>() : nullptr;
   if (!base) {
     auto *attribute = expr.as<ast::AttributeExpr>(); // such as Triton's tl.constexpr

@@ -38,6 +38,8 @@ bool Elaborator::hasItems(const Operand &value) const {
 /// Creates a variable with a first value. Returns nothing after an error.
 std::optional<Binding> Elaborator::newVariable(const ast::Identifier &name, const Operand &value,
                                                const Type *annotated) {
+  if (value.isStruct() && !annotated)
+    return newStructVariable(name, value);
   Binding binding;
   if (hasItems(value) && !annotated) {
     binding.kind = Binding::Tuple;
@@ -80,7 +82,8 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
     observe(name.range, first);
     return declare(name, std::move(*variable));
   }
-  bool isHandle = value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || hasItems(value);
+  bool isHandle =
+      value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || hasItems(value) || value.isStruct();
   if (isHandle && !annotated)
     return declareTarget(name, value);
   Node *node = annotated ? convert(value, annotated, "`" + name.text + "`") : materialise(value);
@@ -89,18 +92,25 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
 
 void Elaborator::checkVar(const ast::VarStmt &stmt) {
   const Type *annotated = nullptr;
+  TypeSpec ofStruct;
   bool isWrong = false;
   if (stmt.type) {
     TypeSpec spec = checker.resolveType(*stmt.type, *scope);
     isWrong = spec.kind == TypeSpec::Wrong;
     if (spec.kind == TypeSpec::Exact)
       annotated = onHost(spec.exact);
+    else if (spec.kind == TypeSpec::Struct)
+      ofStruct = std::move(spec);
   }
   if (!stmt.value) {
     notSupported(stmt.range, "`var` without a value", "give it one: `var x: T = ...`");
     return declareTarget(stmt.names[0], error(stmt.range));
   }
   Operand value = check(*stmt.value);
+  if (ofStruct.kind == TypeSpec::Struct && !value.isError() && !isOfStruct(value, ofStruct)) {
+    diags.report(diag::TypeMismatch, value.range, "`" + stmt.names[0].text + "`", describe(value), ofStruct.str());
+    isWrong = true;
+  }
   if (stmt.names.size() == 1)
     return declareVariable(stmt.names[0], isWrong ? error(stmt.range) : value, annotated);
   std::vector<Operand> items = itemsOf(value);
@@ -125,6 +135,8 @@ Operand Elaborator::valueOf(const Binding &variable, SourceRange range) {
   std::vector<Operand> items;
   for (const Binding &item : variable.items)
     items.push_back(valueOf(item, range));
+  if (variable.kind == Binding::Struct)
+    return structOf(*variable.structure, std::move(items), range);
   return tuple(std::move(items), range);
 }
 
@@ -145,9 +157,11 @@ std::optional<size_t> Elaborator::itemNumber(const ast::IndexExpr &expr, size_t 
   return std::nullopt;
 }
 
-/// Returns the item of a tuple of variables that `target` names: `acc[i]`. Null if it names something else, or after an
-/// error, which sets `isWrong`.
+/// Returns the item of a tuple, or the field of a struct, of variables that `target` names: `acc[i]`, `w.stride`. Null
+/// if it names something else, or after an error, which sets `isWrong`.
 const Binding *Elaborator::variableItem(const ast::Expr &target, bool &isWrong) {
+  if (auto *attribute = target.as<ast::AttributeExpr>())
+    return variableField(*attribute, isWrong);
   auto *index = target.as<ast::IndexExpr>();
   if (!index)
     return nullptr;
@@ -181,6 +195,8 @@ void Elaborator::assign(const Binding &variable, const std::string &name, const 
         assign(variable.items[i], name, (*items)[i], range);
     return;
   }
+  if (variable.kind == Binding::Struct)
+    return assignStruct(variable, name, value, range);
   const Type *type = variable.local->type;
   bool isNumber = type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type);
   bool adapts = isNumber && (value.constant || value.type->element == type->element);
@@ -227,7 +243,8 @@ void Elaborator::assignName(const ast::NameExpr &name, const Operand &value, Sou
     if (!binding->operand.isError())
       diags
           .report(diag::NotAssignable, name.range, "`" + name.name + "`",
-                  "it is a parameter or a comptime name; declare a `var`")
+                  fmt::format("parameters and comptime names keep their values; assign a copy, `var {} = {}`",
+                              name.name == "copy" ? "other" : "copy", name.name))
           .note(diag::DeclaredHere, binding->declared, name.name);
     return;
   }
@@ -245,6 +262,8 @@ bool Elaborator::isOfOtherTile(const ast::NameExpr &name) {
 }
 
 static const ast::NameExpr *rootOf(const ast::Expr &target) {
+  if (auto *attribute = target.as<ast::AttributeExpr>())
+    return rootOf(*attribute->base);
   auto *index = target.as<ast::IndexExpr>();
   return index ? rootOf(*index->base) : target.as<ast::NameExpr>();
 }
@@ -267,7 +286,7 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
   if (const Binding *item = variableItem(target, isWrong)) {
     const ast::NameExpr *name = rootOf(target);
     if (!isOfOtherTile(*name))
-      assign(*item, name->name, value, range);
+      assign(*item, target.is<ast::AttributeExpr>() ? pathText(target) : name->name, value, range);
     return;
   }
   if (isWrong)
@@ -276,11 +295,24 @@ void Elaborator::checkAssign(const ast::Expr &target, const Operand &value, Sour
     return assignIndex(*index, value, range);
   if (auto *name = target.as<ast::NameExpr>())
     return assignName(*name, value, range);
-  diags.report(diag::NotAssignable, target.range, "an attribute", "attributes are not assigned");
+  auto *attribute = target.as<ast::AttributeExpr>();
+  Operand base = attribute ? check(*attribute->base) : error(target.range);
+  if (base.isError())
+    return;
+  if (!base.isStruct()) {
+    diags.report(diag::NotAssignable, target.range, "an attribute", "only fields of structs are assigned");
+    return;
+  }
+  const ast::NameExpr *name = rootOf(target);
+  diags.report(diag::NotAssignable, target.range, name ? "`" + pathText(target) + "`" : "a field",
+               name ? fmt::format("parameters and comptime names keep their values; assign a copy, `var {} = {}`",
+                                  name->name == "copy" ? "other" : "copy", name->name)
+                    : "it belongs to no variable");
 }
 
 void Elaborator::checkAugmented(const ast::AugmentedStmt &stmt) {
-  if (!stmt.target->is<ast::NameExpr>() && !stmt.target->is<ast::IndexExpr>()) {
+  if (!stmt.target->is<ast::NameExpr>() && !stmt.target->is<ast::IndexExpr>() &&
+      !stmt.target->is<ast::AttributeExpr>()) {
     diags.report(diag::NotAssignable, stmt.target->range, "this", "only variables are assigned");
     return;
   }

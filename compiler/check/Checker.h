@@ -5,7 +5,11 @@
 #include "compiler/check/Module.h"
 #include "compiler/check/Tests.h"
 
+#include <set>
+
 namespace kpkg::compiler {
+
+class BodyScope;
 
 /// The requirement of a parameter's annotation.
 struct TypeSpec {
@@ -15,15 +19,30 @@ struct TypeSpec {
     AnyScalar, ///< `Scalar`
     AnyTensor, ///< `Tensor`: a view in a kernel, a host tensor in an op
     Exact,     ///< `exact`
+    Struct,    ///< a value of `structure`, with the comptime parameters that `bound` has
     Wrong,     ///< reported
   };
   Kind kind = Any;
   const Type *exact = nullptr;
+  const StructEntity *structure = nullptr;
+  std::vector<std::optional<Value>> bound = {};
   std::string str() const;
 };
 
 /// Limit of instances of one kernel, including alternatives.
 constexpr size_t maxInstances = 4096;
+
+/// A comptime parameter of a kernel that follows from the struct that a launch passes: `w.SIZE` of `w: Window`.
+struct StructParameter {
+  std::string name;
+  size_t argument = 0;         ///< the number of the kernel's parameter
+  std::vector<size_t> members; ///< the way through its members to the comptime parameter
+  const StructEntity *structure = nullptr;
+
+  const ast::ComptimeParameter &syntax() const { return structure->syntax->comptimeParameters[members.back()]; }
+  /// The name of the struct's value: `w`.
+  std::string owner() const { return name.substr(0, name.rfind('.')); }
+};
 
 /// A kernel as launches see it.
 struct KernelInfo {
@@ -70,6 +89,32 @@ public:
   /// Resolves an annotation in the scope of `environment`. Returns Wrong after an error.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);
 
+  /// Returns the kind of a comptime parameter of a "kernel" or "struct", as KernelParameter has it. Returns nothing
+  /// after an error.
+  std::optional<std::string> parameterKind(const ast::ComptimeParameter &parameter, const Environment &module,
+                                           std::string_view of);
+  static bool isOfKind(const std::string &kind, const Value &value);
+  /// Returns the comptime parameters of structs that a kernel's annotations leave open. They follow those of the
+  /// kernel.
+  const std::vector<StructParameter> &structParameters(const FunctionEntity &kernel);
+  /// Returns the struct that an annotation names, with brackets or without; null for other types.
+  static const StructEntity *structNamedBy(const ast::Expr &type, const Environment &environment);
+  /// Returns the comptime parameters of a kernel with the values of one instance, over its module. Values that are None
+  /// are not known yet.
+  BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values);
+  /// Returns the comptime parameters of a struct, whose other names are those of its module.
+  BodyScope structScope(const StructEntity &structure, const std::vector<Value> &values);
+  /// Returns the type of a kernel's parameter in an instance, whose comptime parameters are `instance`. Returns null
+  /// after an error.
+  const Type *kernelArgumentType(const ast::Parameter &parameter, const BodyScope &instance);
+  /// An argument of a kernel as its code has it: a parameter, or a field of one that is a struct.
+  struct FlatArgument {
+    std::string name; ///< `w.stride`
+    const Type *type;
+  };
+  /// Appends the arguments that a parameter of this type stands for.
+  static void flatten(const Type *type, const std::string &name, std::vector<FlatArgument> &flat);
+
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   /// Records that an op launches that kernel.
   void noteLaunch(size_t index) { program.kernelRecords[index].isLaunched = true; }
@@ -111,11 +156,17 @@ private:
 
   /// Fills in `kernelNames`.
   void nameKernels();
+  const StructEntity &addStruct(ModuleScope &module, const ast::StructStmt &syntax);
+  /// Checks the declaration of a struct. Returns false if it has itself as a field, directly or through others.
+  bool declareStruct(const StructEntity &structure);
+  void declareMethod(const StructEntity &structure, const ast::FunctionStmt &method);
   void declareFunction(FunctionEntity &function);
   void declareKernel(FunctionEntity &function);
   /// Reads the comptime parameters of a kernel. Returns false after an error.
   bool declareKernelParameters(const FunctionEntity &function, KernelRecord &record);
-  std::optional<std::string> parameterKind(const FunctionEntity &function, const ast::ComptimeParameter &parameter);
+  const ast::ComptimeParameter &kernelParameter(const FunctionEntity &function, size_t number);
+  /// Returns the names for the default of `number`, a comptime parameter of a struct.
+  BodyScope defaultScope(const FunctionEntity &function, size_t number, const std::vector<Value> &before);
   /// Declares an argument by all instances: its rank must be the same, its element type may differ. Returns false after
   /// an error.
   bool declareKernelArgument(const FunctionEntity &function, const ast::Parameter &parameter,
@@ -176,6 +227,17 @@ private:
   bool bindBackward(const std::vector<ast::Parameter> &parameters, const OpRecord &backward, const OpRecord &op,
                     const SavedNames &saved, std::vector<BackwardArgument> &arguments);
 
+  /// Returns the comptime parameters of a struct that brackets give, or else their defaults. Returns nothing after an
+  /// error.
+  std::optional<std::vector<std::optional<Value>>>
+  structArguments(const StructEntity &structure, const ast::IndexExpr &index, const Environment &environment);
+  void addStructParameters(const ast::Expr &type, const Environment &environment, const StructParameter &at,
+                           std::vector<StructParameter> &found);
+  /// Returns the type of a struct in a kernel, `name` being its name there. Returns null after an error.
+  const Type *kernelStruct(const TypeSpec &spec, const std::string &name, const ast::Parameter &parameter,
+                           const BodyScope &instance);
+
+  std::map<const FunctionEntity *, std::vector<StructParameter>> structParametersOf;
   std::map<std::string, std::unique_ptr<ModuleScope>> modules; // by canonicalPath()
   std::vector<ModuleScope *> loadOrder;
   std::map<const FunctionEntity *, std::string> kernelNames; // their names in the package

@@ -158,6 +158,8 @@ bool Elaborator::unify(const Operand &lhs, const Operand &rhs, std::string_view 
 hir::Node *Elaborator::materialise(const Operand &operand) {
   if (operand.node)
     return operand.node;
+  if (operand.isStruct())
+    diags.report(diag::OnlyComptime, operand.range, operand.type->str());
   if (!operand.constant)
     return nullptr;
   const Value &value = *operand.constant;
@@ -174,7 +176,7 @@ hir::Node *Elaborator::materialise(const Operand &operand) {
     }
     return emit(Kind::MakeList, types.list, operand.range, std::move(items));
   }
-  if (value.isFunction() || value.isSequence()) {
+  if (value.isFunction() || value.isSequence() || value.isStructName()) {
     diags.report(diag::OnlyComptime, operand.range, operand.type->str());
     return nullptr;
   }
@@ -195,7 +197,7 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
       report.note(diag::ScalarReads, operand.range);
     return nullptr;
   };
-  if (operand.isTuple())
+  if (operand.isTuple() || operand.isStruct())
     return mismatch();
   if (from == type && !operand.isConstant())
     return operand.node;

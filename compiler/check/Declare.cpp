@@ -67,6 +67,12 @@ void Checker::declareFunction(FunctionEntity &function) {
 void Checker::declare() {
   if (!diags.hasErrors())
     checkDefines();
+  bool isRecursive = false;
+  for (ModuleScope *module : loadOrder)
+    for (const StructEntity &structure : module->structs)
+      isRecursive |= !declareStruct(structure);
+  if (isRecursive) // such a struct has no type
+    return;
   nameKernels();
   for (ModuleScope *module : loadOrder)
     for (FunctionEntity &function : module->functions)

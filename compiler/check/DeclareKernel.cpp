@@ -8,15 +8,17 @@
 
 namespace kpkg::compiler {
 
-BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types) {
+BodyScope Checker::instanceScope(const FunctionEntity &function, const std::vector<Value> &values) {
   BodyScope scope(*function.module);
+  const auto &own = function.syntax->comptimeParameters;
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].isNone())
       continue;
     Binding binding;
     binding.operand.type = types.none;
     binding.operand.constant = values[i];
-    scope.declare(function.syntax->comptimeParameters[i].name.text, std::move(binding));
+    scope.declare(i < own.size() ? own[i].name.text : structParameters(function)[i - own.size()].name,
+                  std::move(binding));
   }
   return scope;
 }
@@ -29,13 +31,19 @@ static bool isInlined(const FunctionEntity &function) {
   return true;
 }
 
-static bool kindMatches(const std::string &kind, const Value &value) {
+bool Checker::isOfKind(const std::string &kind, const Value &value) {
   if (kind == "function")
     return value.isFunction() && isInlined(*value.asFunction());
   return kind == "dtype"  ? value.isDType()
          : kind == "int"  ? value.isInt()
          : kind == "bool" ? value.isBool()
                           : value.isString();
+}
+
+/// Returns a comptime parameter of a kernel, which may be that of a struct.
+const ast::ComptimeParameter &Checker::kernelParameter(const FunctionEntity &function, size_t number) {
+  const auto &own = function.syntax->comptimeParameters;
+  return number < own.size() ? own[number] : structParameters(function)[number - own.size()].syntax();
 }
 
 /// Reports two functions of one name in a list. Packages know functions by name, so that both would be one instance.
@@ -60,9 +68,9 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
   for (const ast::Decorator &decorator : syntax.decorators)
     if (decorator.name == "specialize")
       decorators.push_back(&decorator);
-  if (decorators.empty() && !syntax.comptimeParameters.empty())
+  if (decorators.empty())
     for (size_t i = 0; i < parameters.size(); ++i)
-      if (!syntax.comptimeParameters[i].defaultValue && !parameters[i].isTuned) {
+      if (!kernelParameter(function, i).defaultValue && !parameters[i].isTuned) {
         diags.report(diag::MissingSpecialize, syntax.name.range, function.name(), parameters[i].name);
         return false;
       }
@@ -83,7 +91,7 @@ bool Checker::specialisations(const FunctionEntity &function, const std::vector<
     }
     std::vector<std::vector<Value>> product = {{}};
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!lists[i] && !parameters[i].isTuned && !syntax.comptimeParameters[i].defaultValue) {
+      if (!lists[i] && !parameters[i].isTuned && !kernelParameter(function, i).defaultValue) {
         diags.report(diag::MissingSpecialize, decorator->range, function.name(), parameters[i].name);
         return false;
       }
@@ -117,8 +125,9 @@ std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &fu
                                                         const ast::Argument *list, const std::vector<Value> &before) {
   if (!list && parameter.isTuned)
     return std::vector<Value>{Value()}; // expandAlternatives() fills it in
-  const ast::Expr &expr = list ? *list->value : *function.syntax->comptimeParameters[number].defaultValue;
-  BodyScope scope = instanceScope(function, before, types);
+  const ast::Expr &expr = list ? *list->value : *kernelParameter(function, number).defaultValue;
+  bool isOfStruct = !list && number >= function.syntax->comptimeParameters.size();
+  BodyScope scope = isOfStruct ? defaultScope(function, number, before) : instanceScope(function, before);
   auto value = evaluator.evaluate(expr, scope);
   if (!value)
     return std::nullopt;
@@ -126,7 +135,7 @@ std::optional<std::vector<Value>> Checker::listedValues(const FunctionEntity &fu
   if (list && value->isSequence())
     items = value->asSequence().items;
   for (const Value &item : items)
-    if (!kindMatches(parameter.kind, item)) {
+    if (!isOfKind(parameter.kind, item)) {
       diags.report(diag::TypeMismatch, expr.range, list ? "a value of `" + parameter.name + "`" : "the default",
                    kindName(item), parameter.kind);
       return std::nullopt;
@@ -153,14 +162,13 @@ static std::string symbolOf(std::string symbol, const std::vector<Value> &values
   return symbol;
 }
 
-/// Returns the kind of a kernel's comptime parameter. Returns nothing after an error.
-std::optional<std::string> Checker::parameterKind(const FunctionEntity &function,
-                                                  const ast::ComptimeParameter &parameter) {
+std::optional<std::string> Checker::parameterKind(const ast::ComptimeParameter &parameter, const Environment &module,
+                                                  std::string_view of) {
   if (!parameter.type) {
     diags.report(diag::NeedsType, parameter.range, parameter.name.text);
     return std::nullopt;
   }
-  TypeSpec spec = resolveType(*parameter.type, *function.module);
+  TypeSpec spec = resolveType(*parameter.type, module);
   if (spec.kind == TypeSpec::Wrong)
     return std::nullopt;
   if (spec.kind == TypeSpec::Exact) {
@@ -175,17 +183,22 @@ std::optional<std::string> Checker::parameterKind(const FunctionEntity &function
     if (spec.exact->kind == TypeKind::Function)
       return "function";
   }
-  diags.report(diag::NotSupportedYet, parameter.range, "a kernel parameter that is " + spec.str(),
-               "kernel parameters are DType, Int, Bool, String or Function");
+  diags.report(diag::NotSupportedYet, parameter.range, fmt::format("a {} parameter that is {}", of, spec.str()),
+               fmt::format("{} parameters are DType, Int, Bool, String or Function", of));
   return std::nullopt;
 }
 
 bool Checker::declareKernelParameters(const FunctionEntity &function, KernelRecord &record) {
   bool isWrong = false;
   for (const ast::ComptimeParameter &parameter : function.syntax->comptimeParameters) {
-    auto kind = parameterKind(function, parameter);
+    auto kind = parameterKind(parameter, *function.module, "kernel");
     isWrong |= !kind;
     record.parameters.push_back({parameter.name.text, kind.value_or("")});
+  }
+  for (const StructParameter &parameter : structParameters(function)) {
+    auto kind = parameterKind(parameter.syntax(), *parameter.structure->module, "struct");
+    isWrong |= !kind;
+    record.parameters.push_back({parameter.name, kind.value_or("")});
   }
   return !isWrong;
 }
@@ -208,35 +221,41 @@ static std::string argumentDType(const std::vector<DType> &elements, const std::
 
 bool Checker::declareKernelArgument(const FunctionEntity &function, const ast::Parameter &parameter,
                                     const std::vector<std::vector<Value>> &instances, KernelRecord &record) {
-  KernelArgument argument;
-  argument.name = parameter.name.text;
-  argument.isMut = parameter.isMut;
   if (parameter.defaultValue) {
     diags.report(diag::NotSupportedYet, parameter.range, "a default of a kernel's argument",
                  "give the argument in `launch`");
     return false;
   }
-  std::vector<DType> elements;
+  std::vector<KernelArgument> arguments;
+  std::vector<std::vector<DType>> elements;
   for (const std::vector<Value> &values : instances) {
-    BodyScope scope = instanceScope(function, values, types);
-    TypeSpec spec = resolveType(*parameter.type, scope, parameter.isMut);
-    bool fits = spec.kind == TypeSpec::Exact && (spec.exact->kind == TypeKind::View || spec.exact->isScalar());
-    if (!fits) {
-      if (spec.kind != TypeSpec::Wrong)
-        diags.report(diag::KernelArgumentType, parameter.range, spec.str());
+    const Type *type = kernelArgumentType(parameter, instanceScope(function, values));
+    if (!type)
       return false;
+    std::vector<FlatArgument> flat;
+    flatten(type, parameter.name.text, flat);
+    arguments.resize(flat.size());
+    elements.resize(flat.size());
+    for (size_t i = 0; i < flat.size(); ++i) {
+      bool isOptional = flat[i].type->isOptionalView();
+      const Type *of = isOptional ? flat[i].type->items[0] : flat[i].type;
+      arguments[i].name = flat[i].name;
+      arguments[i].isView = of->kind == TypeKind::View;
+      arguments[i].rank = arguments[i].isView ? of->rank : 0;
+      arguments[i].isMut = arguments[i].isView && parameter.isMut;
+      arguments[i].isOptional = arguments[i].mayBeNone = isOptional;
+      elements[i].push_back(of->element);
     }
-    if (parameter.isMut && spec.exact->isScalar()) {
-      diags.report(diag::MutScalar, parameter.range, parameter.name.text);
-      return false;
-    }
-    argument.isView = spec.exact->kind == TypeKind::View;
-    argument.rank = argument.isView ? spec.exact->rank : 0;
-    elements.push_back(spec.exact->element);
   }
-  argument.dtype = argumentDType(elements, record.parameters, instances);
-  record.arguments.push_back(std::move(argument));
-  return true;
+  bool anyView = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    anyView |= arguments[i].isView;
+    arguments[i].dtype = argumentDType(elements[i], record.parameters, instances);
+    record.arguments.push_back(std::move(arguments[i]));
+  }
+  if (parameter.isMut && !anyView)
+    diags.report(diag::MutScalar, parameter.range, parameter.name.text);
+  return !parameter.isMut || anyView;
 }
 
 bool Checker::declareInstances(const FunctionEntity &function, std::vector<std::vector<Value>> instances,
@@ -251,7 +270,7 @@ bool Checker::declareInstances(const FunctionEntity &function, std::vector<std::
     instance.symbol = symbolOf(prefix, values);
     while (!symbols.insert(instance.symbol).second)
       instance.symbol += "_";
-    BodyScope scope = instanceScope(function, values, types);
+    BodyScope scope = instanceScope(function, values);
     isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateVariants(function, scope, instance);
     instance.parameters = std::move(values);
     record.instances.push_back(std::move(instance));

@@ -100,7 +100,10 @@ bool Checker::declareResults(const FunctionEntity &function, OpInfo &info, OpRec
     results = {types.error};
   for (const Type *type : results) {
     if (!type->isTensor() && !type->isOptionalTensor()) {
-      diags.report(diag::OpResult, syntax.resultType->range, spec.str());
+      if (spec.kind == TypeSpec::Struct)
+        diags.report(diag::StructInSchema, syntax.resultType->range, spec.str());
+      else
+        diags.report(diag::OpResult, syntax.resultType->range, spec.str());
       return false;
     }
     info.resultTypes.push_back(type);
@@ -174,7 +177,10 @@ bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Param
     else if (spec.kind == TypeSpec::Exact)
       type = spec.exact->isScalar(DType::Float32) ? types.scalar(DType::Float64) : spec.exact;
     argument.type = schemaType(type);
-    if (argument.type.empty() && spec.kind != TypeSpec::Wrong)
+    if (spec.kind == TypeSpec::Struct)
+      diags.report(diag::StructInSchema, parameter.type->range, spec.str())
+          .note(diag::DeclaredHere, spec.structure->syntax->signatureRange, spec.structure->name());
+    else if (argument.type.empty() && spec.kind != TypeSpec::Wrong)
       diags.report(diag::SchemaType, parameter.type->range, spec.str());
   }
   bool isWrong = argument.type.empty();

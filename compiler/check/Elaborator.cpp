@@ -11,21 +11,22 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
   if (opName.size() > 10 && opName.ends_with("_reference"))
     opName.resize(opName.size() - 10);
   block = &function.body;
-  BodyScope names(*entity.module);
-  for (size_t i = 0; i < comptimeArguments.size(); ++i) {
-    Binding binding;
-    binding.operand = constant(comptimeArguments[i], entity.syntax->comptimeParameters[i].range);
-    names.declare(entity.syntax->comptimeParameters[i].name.text, std::move(binding));
-  }
   std::vector<Operand> arguments;
+  const BodyScope instance = checker.instanceScope(entity, comptimeArguments);
   for (size_t i = 0; i < entity.syntax->parameters.size(); ++i) {
     const ast::Parameter &parameter = entity.syntax->parameters[i];
-    const Type *type = kind == BodyKind::Op ? checker.opInfo(entity.index).argumentTypes[i]
-                                            : checker.resolveType(*parameter.type, names, parameter.isMut).exact;
+    if (kind == BodyKind::Kernel) {
+      const Type *type = checker.kernelArgumentType(parameter, instance);
+      arguments.push_back(kernelArgument(type, parameter, parameter.name.text));
+      continue;
+    }
+    const Type *type = checker.opInfo(entity.index).argumentTypes[i];
     function.parameters.push_back({parameter.name.text, type, parameter.isMut, parameter.range});
     arguments.push_back(runTime(emit(Kind::Parameter, type, parameter.name.range, {}, {static_cast<int64_t>(i)})));
   }
-  Operand value = inlineCall(entity, comptimeArguments, std::move(arguments), entity.syntax->signatureRange);
+  std::vector<Value> own(comptimeArguments.begin(),
+                         comptimeArguments.begin() + ptrdiff_t(entity.syntax->comptimeParameters.size()));
+  Operand value = inlineCall(entity, own, std::move(arguments), entity.syntax->signatureRange);
   if (diags.errorCount() != errorsBefore)
     return false;
   if (kind == BodyKind::Op)

@@ -25,8 +25,10 @@ public:
   explicit BodyScope(const Environment &module) : module(module) { blocks.emplace_back(); }
   Meaning lookup(const std::string &name, SourceRange range) const override;
   Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const override;
+  Meaning lookupAttribute(const ast::Expr &base, const std::string &name) const override;
   void addNames(std::vector<std::string> &names) const override;
   const Binding *find(const std::string &name) const;
+  const Type *typeAt(const ast::Expr &expr) const;
   bool isDeclaredHere(const std::string &name) const { return blocks.back().count(name); }
   void declare(const std::string &name, Binding binding) { blocks.back()[name] = std::move(binding); }
   /// Declares a name for the whole function.
@@ -39,9 +41,10 @@ private:
   std::vector<std::map<std::string, Binding>> blocks;
 };
 
-/// Returns the comptime parameters of `function` with the values of one instance, over its module. Values that are None
-/// are not known yet.
-BodyScope instanceScope(const FunctionEntity &function, const std::vector<Value> &values, TypeTable &types);
+/// Returns an attribute of tiles that their type alone decides.
+std::optional<Value> typeAttribute(const Type &tile, std::string_view name);
+/// Returns `w.inner` as text; of other expressions something that no name is.
+std::string pathText(const ast::Expr &expr);
 
 /// A call, split into its parts: `base.name[comptimeArguments](arguments)`.
 struct CallSite {
@@ -156,28 +159,60 @@ private:
 
   // CheckCall.cpp
   Operand checkCall(const ast::CallExpr &expr);
-  Operand callFunction(const FunctionEntity &function, CallSite &site);
+  /// `self` is the value of a method's first parameter.
+  Operand callFunction(const FunctionEntity &function, CallSite &site, const Operand *self = nullptr);
   Operand callOp(const FunctionEntity &function, CallSite &site);
   Operand inlineCall(const FunctionEntity &function, const std::vector<Value> &comptimeArguments,
                      std::vector<Operand> arguments, SourceRange range);
   /// Binds the given arguments to `names`, by name or in order; null for absent arguments. Returns nothing after
   /// reporting an unknown, extra or repeated argument. `except` has another use.
-  std::optional<std::vector<const ast::Expr *>> bindByName(const FunctionEntity &function,
+  std::optional<std::vector<const ast::Expr *>> bindByName(const ast::Identifier &callee,
                                                            const std::vector<ast::Argument> &given,
                                                            const std::vector<std::string_view> &names,
                                                            const ast::Argument *except = nullptr);
-  bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given, std::vector<Value> &values,
-                    SourceRange range);
-  bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given,
+  /// `operands` are the arguments, whose types may give comptime parameters.
+  bool bindComptime(const FunctionEntity &function, const std::vector<ast::Argument> *given,
+                    const std::vector<Operand> &operands, std::vector<Value> &values, SourceRange range);
+  /// Binds the parameters from number `first` on.
+  bool bindArguments(const FunctionEntity &function, const std::vector<ast::Argument> &given, size_t first,
                      std::vector<const ast::Expr *> &bound, SourceRange range);
-  std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand,
-                                      const Environment &environment);
+  std::optional<Operand> passArgument(const ast::Parameter &parameter, const Operand &operand, const TypeSpec &spec);
   Operand checkMethod(CallSite &site);
   Operand onlyIn(BodyKind wanted, const CallSite &site);
   /// Returns whether the call has arguments in brackets. If it has none, reports `argument` as missing.
   bool hasBrackets(const CallSite &site, std::string_view argument);
   Operand notSupported(SourceRange range, std::string_view what, std::string_view instead);
   void reportUnknownName(const std::string &name, SourceRange range);
+
+  // CheckStruct.cpp
+  /// Returns a struct's value from its members: comptime parameters, then fields.
+  Operand structOf(const StructEntity &structure, std::vector<Operand> members, SourceRange range);
+  Operand construct(const StructEntity &structure, CallSite &site);
+  std::optional<std::vector<Operand>> comptimeMembers(const StructEntity &structure, CallSite &site);
+  std::optional<Operand> comptimeMember(const StructEntity &structure, size_t number, const std::string &kind,
+                                        const ast::Expr &expr);
+  /// Returns the comptime parameters of a value of a struct as names of its module.
+  BodyScope scopeOf(const StructEntity &structure, const std::vector<Operand> &members);
+  /// Returns the requirement of a field. On the host tensors have no dtype and rank.
+  TypeSpec fieldSpec(const ast::Parameter &field, const Environment &names);
+  Operand memberOf(const Operand &base, const ast::AttributeExpr &expr);
+  /// Calls the method of a struct, or the function in a field. Nothing if there is none.
+  std::optional<Operand> callMember(CallSite &site);
+  void reportUnknownMember(const Operand &base, const std::string &name, SourceRange range);
+  bool isOfStruct(const Operand &operand, const TypeSpec &spec) const;
+  static bool isWritable(const Operand &operand);
+  /// Returns the fields of a struct, those of structs in it among them.
+  static void leavesOf(const Operand &value, std::vector<Operand> &leaves);
+  /// Returns a struct like `shape` with other fields, taken from `leaves` in order from number `next` on.
+  Operand withLeaves(const Operand &shape, const std::vector<Operand> &leaves, size_t &next);
+  Operand kernelArgument(const Type *type, const ast::Parameter &parameter, const std::string &name);
+  /// Returns the comptime parameter `name` of a function that the type of an argument gives: `N` of `w: Window[N]`.
+  static std::optional<Operand> inferred(const FunctionEntity &function, const std::string &name,
+                                         const std::vector<Operand> &arguments);
+  std::optional<Binding> newStructVariable(const ast::Identifier &name, const Operand &value);
+  const Binding *variableField(const ast::AttributeExpr &target, bool &isWrong);
+  void assignStruct(const Binding &variable, const std::string &name, const Operand &value, SourceRange range);
+  void returnStruct(const Operand &value, SourceRange range);
 
   // CheckElementwise.cpp, CheckTile.cpp, CheckParts.cpp, CheckReduce.cpp, CheckMemory.cpp,
   // CheckScratch.cpp, CheckTensor.cpp, CheckList.cpp: built-in functions and methods
@@ -293,6 +328,14 @@ private:
   bool launchParameters(const ast::LaunchStmt &stmt, const FunctionEntity &entity, LaunchParameters &parameters);
   bool launchArguments(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
                        const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch);
+  bool launchArgument(const Operand &operand, SourceRange range, const FunctionEntity &entity, size_t number,
+                      const LaunchParameters &parameters, std::vector<Node *> &operands, hir::LaunchInfo &launch);
+  bool launchStructs(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Argument *grid,
+                     LaunchParameters &parameters);
+  std::vector<const ast::Expr *> boundOfLaunch(const ast::LaunchStmt &stmt, const FunctionEntity &entity,
+                                               const ast::Argument *grid);
+  static Operand memberOfLaunch(const StructParameter &parameter, const std::vector<Operand> &structs);
+  bool haveWantedParameters(const FunctionEntity &entity, const LaunchParameters &parameters);
   bool launchGrid(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const ast::Expr *grid,
                   std::vector<Node *> &operands, hir::LaunchInfo &launch);
   void proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const LaunchParameters &parameters);

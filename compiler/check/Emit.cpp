@@ -96,6 +96,19 @@ const Type *Elaborator::typeOfValue(const Value &value) {
     return types.dtype;
   if (value.isFunction())
     return types.function;
+  if (value.isStructName())
+    return types.structName;
+  if (value.isStruct()) {
+    const StructValue &known = value.asStruct();
+    std::vector<Value> parameters;
+    std::vector<const Type *> members;
+    for (size_t i = 0; i < known.members.size(); ++i) {
+      if (i < known.structure->parameterCount())
+        parameters.push_back(known.members[i].value_or(Value()));
+      members.push_back(known.members[i] ? typeOfValue(*known.members[i]) : types.error);
+    }
+    return types.structure(known.structure, std::move(parameters), std::move(members));
+  }
   if (value.asSequence().isList)
     return types.list;
   std::vector<const Type *> items;
@@ -105,6 +118,12 @@ const Type *Elaborator::typeOfValue(const Value &value) {
 }
 
 Operand Elaborator::constant(Value value, SourceRange range) {
+  if (value.isStruct()) {
+    std::vector<Operand> members;
+    for (const std::optional<Value> &member : value.asStruct().members)
+      members.push_back(member ? constant(*member, range) : error(range));
+    return structOf(*value.asStruct().structure, std::move(members), range);
+  }
   Operand operand;
   operand.type = typeOfValue(value);
   operand.constant = std::move(value);

@@ -60,6 +60,8 @@ void collectAssigned(const ast::Block &block, std::set<std::string> &names) {
       names.insert(name->name);
     else if (auto *index = expr.as<ast::IndexExpr>())
       target(*index->base);
+    else if (auto *attribute = expr.as<ast::AttributeExpr>())
+      target(*attribute->base);
     else if (auto *tuple = expr.as<ast::TupleExpr>())
       for (const ast::ExprPtr &element : tuple->elements)
         target(*element);

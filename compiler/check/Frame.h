@@ -41,7 +41,8 @@ struct Elaborator::Frame {
   std::vector<hir::Node *> firstResults = {};  ///< the values of the first return
   std::set<const hir::Local *> differing = {}; ///< results that another return gives another value
   bool isTuple = false;
-  std::set<std::string> reassigned; ///< names that the function assigns after their declaration
+  std::optional<Operand> structShape; ///< the first result, if results are structs: its comptime parameters
+  std::set<std::string> reassigned;   ///< names that the function assigns after their declaration
   SourceRange callSite;
 };
 

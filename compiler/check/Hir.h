@@ -64,6 +64,7 @@ struct FunctionParameter {
   const Type *type = nullptr;
   bool isMut = false;
   SourceRange range;
+  bool mayBeNone = false; ///< in a kernel: its type is `Optional`
 };
 
 /// One kernel instance or one op. Owns its nodes and locals.

@@ -149,6 +149,22 @@ void Checker::declareImport(ModuleScope &module, const ast::ImportStmt &stmt) {
   }
 }
 
+/// Creates the entity of a struct. Methods without `self`, which declareStruct() reports, have none.
+const StructEntity &Checker::addStruct(ModuleScope &module, const ast::StructStmt &syntax) {
+  StructEntity &entity = module.structs.emplace_back();
+  entity.syntax = &syntax;
+  entity.module = &module;
+  for (const auto &method : syntax.methods) {
+    if (method->parameters.empty())
+      continue;
+    FunctionEntity &added = entity.methods.emplace_back();
+    added.syntax = method.get();
+    added.module = &module;
+    added.owner = &entity;
+  }
+  return entity;
+}
+
 void Checker::declareNames(ModuleScope &module, const ast::Block &block) {
   for (const ast::StmtPtr &stmt : block) {
     ModuleScope::Entry entry;
@@ -159,6 +175,10 @@ void Checker::declareNames(ModuleScope &module, const ast::Block &block) {
       entry.kind = ModuleScope::Entry::Function;
       entry.function = &entity;
       addEntry(module, function->name, entry);
+    } else if (auto *structure = stmt->as<ast::StructStmt>()) {
+      entry.kind = ModuleScope::Entry::Struct;
+      entry.structure = &addStruct(module, *structure);
+      addEntry(module, structure->name, entry);
     } else if (auto *constant = stmt->as<ast::ComptimeConstStmt>()) {
       entry.constant = constant;
       addEntry(module, constant->name, entry);

@@ -22,6 +22,8 @@ std::string_view memberBaseOf(const Type &type) {
     return "List";
   case TypeKind::DType:
     return "DType";
+  case TypeKind::Struct:
+    return "Struct";
   default:
     return "";
   }

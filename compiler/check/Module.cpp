@@ -32,6 +32,8 @@ Meaning ModuleScope::own(const std::string &name, SourceRange range) const {
   switch (entry.kind) {
   case Entry::Function:
     return {Meaning::Known, Value(entry.function)};
+  case Entry::Struct:
+    return {Meaning::Known, Value(entry.structure)};
   case Entry::Imported:
     return entry.module ? entry.module->own(entry.importedName, range) : Meaning{Meaning::Reported, {}};
   case Entry::Module:

@@ -1,4 +1,4 @@
-// Declares the names of one source file: its constants, functions and imports.
+// Declares the names of one source file: its constants, functions, structs and imports.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/check/Context.h"
@@ -35,14 +35,16 @@ public:
   const std::unique_ptr<ast::Module> tree;
   bool isRoot = false;
   std::deque<FunctionEntity> functions;
+  std::deque<StructEntity> structs;
 
 private:
   friend class Checker;
   struct Entry {
-    enum Kind { Constant, Function, Module, Imported } kind = Constant;
+    enum Kind { Constant, Function, Struct, Module, Imported } kind = Constant;
     SourceRange range;
     const ast::ComptimeConstStmt *constant = nullptr;
     const FunctionEntity *function = nullptr;
+    const StructEntity *structure = nullptr;
     ModuleScope *module = nullptr; // Module, Imported
     std::string importedName;      // Imported
     enum State { Waiting, Running, Done, Failed } state = Waiting;

@@ -37,8 +37,10 @@ struct KernelArgument {
   int rank = 0;
   std::string dtype;
   bool isMut = false;
-  /// Whether some launch passes an `Optional[Tensor]`. Known once the ops are checked.
+  /// Whether its type is `Optional`, or some launch passes an `Optional[Tensor]`. Known once the ops are checked.
   bool isOptional = false;
+  /// Whether its type is `Optional`.
+  bool mayBeNone = false;
 };
 
 /// One compiled combination of parameter values, in the order of the parameters.

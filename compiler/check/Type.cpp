@@ -1,6 +1,7 @@
 // Uniques and prints types.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Type.h"
+#include "compiler/comptime/FunctionEntity.h"
 
 namespace kpkg::compiler {
 
@@ -20,6 +21,18 @@ static std::string withShape(std::string text, const std::vector<int64_t> &shape
   for (int64_t extent : shape)
     text += ", " + std::to_string(extent);
   return text + "]";
+}
+
+/// Returns `Window[SIZE=3]`, with the parameters that are known while compiling.
+static std::string structText(const Type &type) {
+  std::string text = type.structure->name();
+  const char *separator = "[";
+  for (size_t i = 0; i < type.parameters.size(); ++i)
+    if (!type.parameters[i].isNone()) {
+      text += separator + type.structure->member(i).text + "=" + type.parameters[i].str();
+      separator = ", ";
+    }
+  return text + (*separator == ',' ? "]" : "");
 }
 
 std::string Type::str() const {
@@ -62,6 +75,10 @@ std::string Type::str() const {
     return "DType";
   case TypeKind::Function:
     return "function";
+  case TypeKind::Struct:
+    return structText(*this);
+  case TypeKind::StructName:
+    return "struct";
   case TypeKind::Range:
     return "range";
   }
@@ -82,6 +99,7 @@ TypeTable::TypeTable() {
   tensor = make(TypeKind::Tensor);
   tensorList = make(TypeKind::TensorList);
   function = make(TypeKind::Function);
+  structName = make(TypeKind::StructName);
   range = make(TypeKind::Range);
   optionalTensor = optional(tensor);
   optionalFloat = optional(scalar(DType::Float64));
@@ -156,6 +174,16 @@ const Type *TypeTable::tuple(std::vector<const Type *> items) {
   Type type;
   type.kind = TypeKind::Tuple;
   type.items = std::move(items);
+  return unique(std::move(type));
+}
+
+const Type *TypeTable::structure(const StructEntity *entity, std::vector<Value> parameters,
+                                 std::vector<const Type *> members) {
+  Type type;
+  type.kind = TypeKind::Struct;
+  type.structure = entity;
+  type.parameters = std::move(parameters);
+  type.items = std::move(members);
   return unique(std::move(type));
 }
 

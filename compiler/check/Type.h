@@ -1,7 +1,7 @@
 // Declares the types of the language, uniqued: equal types are one pointer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/comptime/DType.h"
+#include "compiler/comptime/Value.h"
 
 #include <cstdint>
 #include <deque>
@@ -25,7 +25,9 @@ enum class TypeKind : uint8_t {
   String,
   DType,
   Function, ///< a comptime function value
-  Range,    ///< `range(...)`, only as the iterable of a `for`
+  Struct,   ///< a value of `structure`: `items` are the types of its members
+  StructName,
+  Range, ///< `range(...)`, only as the iterable of a `for`
 };
 
 /// One type. Compare by pointer; create with TypeTable.
@@ -35,7 +37,9 @@ struct Type {
   std::vector<int64_t> shape;                     ///< Tile, Window, View of scratch memory
   int rank = -1;                                  ///< View; Tensor when known
   bool isMut = false;                             ///< View, Window
-  std::vector<const Type *> items;                ///< Optional, Tuple
+  std::vector<const Type *> items;                ///< Optional, Tuple, Struct
+  const StructEntity *structure = nullptr;        ///< Struct
+  std::vector<Value> parameters;                  ///< Struct: None for those that exist only at run time
 
   bool isError() const { return kind == TypeKind::Error; }
   bool isNone() const { return kind == TypeKind::None; }
@@ -46,7 +50,10 @@ struct Type {
   bool isScratch() const { return kind == TypeKind::View && !shape.empty(); }
   bool isTensor() const { return kind == TypeKind::Tensor; }
   bool isList() const { return kind == TypeKind::List || kind == TypeKind::TensorList; }
+  bool isStruct() const { return kind == TypeKind::Struct; }
   bool isOptionalTensor() const { return kind == TypeKind::Optional && items[0]->isTensor(); }
+  /// In a kernel: memory that a launch may leave out.
+  bool isOptionalView() const { return kind == TypeKind::Optional && items[0]->kind == TypeKind::View; }
   bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
   /// Returns the number of elements of a tile, a window or scratch memory.
   int64_t size() const;
@@ -60,7 +67,7 @@ class TypeTable {
 public:
   TypeTable();
   const Type *error, *none, *string, *dtype, *list, *tensor, *tensorList, *optionalTensor, *optionalFloat, *function,
-      *range;
+      *structName, *range;
 
   const Type *scalar(DType element);
   const Type *boolean() { return scalar(DType::Bool); }
@@ -72,6 +79,7 @@ public:
   const Type *hostTensor(int rank);
   const Type *optional(const Type *of);
   const Type *tuple(std::vector<const Type *> items);
+  const Type *structure(const StructEntity *entity, std::vector<Value> parameters, std::vector<const Type *> members);
   /// Returns `like`, a scalar or a tile, with another element type.
   const Type *withElement(const Type *like, DType element);
 

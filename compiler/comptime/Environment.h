@@ -28,6 +28,8 @@ public:
   virtual Meaning lookup(const std::string &name, SourceRange range) const = 0;
   /// Looks up `base.name` in an imported module or a tile; returns Unknown if `base` is neither.
   virtual Meaning lookupMember(const std::string &base, const std::string &name, SourceRange range) const = 0;
+  /// Looks up `base.name`, where `base` is itself an attribute: a tile in a field of a struct, for example.
+  virtual Meaning lookupAttribute(const ast::Expr &base, const std::string &name) const { return {}; }
   /// Adds the visible names, for messages about unknown names.
   virtual void addNames(std::vector<std::string> &names) const {}
 };

@@ -163,6 +163,10 @@ std::optional<Value> Evaluator::attribute(const ast::AttributeExpr &expr, const 
       return meaning.value;
     if (meaning.kind == Meaning::Reported)
       return std::nullopt;
+  } else if (expr.base->is<ast::AttributeExpr>()) {
+    Meaning meaning = environment.lookupAttribute(*expr.base, expr.attribute.text);
+    if (meaning.kind == Meaning::Known)
+      return meaning.value;
   }
   auto base = evaluate(*expr.base, environment);
   if (!base)
@@ -242,42 +246,6 @@ std::optional<Value> Evaluator::targetQuery(const ast::AttributeExpr &method, co
   if (!asked->isString() || (asked->asString() != "cpu" && asked->asString() != "gpu"))
     return fail(call.arguments[0].value->range, "targets have \"cpu\" or \"gpu\"");
   return Value(environment.lookup(std::string(targetName), call.range).value.asString() == asked->asString());
-}
-
-std::optional<Value> Evaluator::callee(const ast::CallExpr &call, const Environment &environment) {
-  static const std::vector<ast::Argument> none;
-  const ast::Expr *base = call.callee.get();
-  const std::vector<ast::Argument> *comptimeArguments = &none;
-  if (auto *index = base->as<ast::IndexExpr>()) {
-    comptimeArguments = &index->arguments;
-    base = index->base.get();
-  }
-  if (auto *name = base->as<ast::NameExpr>()) {
-    bool isBuiltin =
-        isComptimeBuiltin(name->name) && environment.lookup(name->name, name->range).kind == Meaning::Unknown;
-    if (isBuiltin) {
-      std::vector<Value> values;
-      for (const ast::Argument &argument : call.arguments) {
-        auto value = evaluate(*argument.value, environment);
-        if (!value)
-          return std::nullopt;
-        values.push_back(std::move(*value));
-      }
-      Folded result = foldCall(name->name, values);
-      return result ? result.value : fail(call.range, result.error);
-    }
-  }
-  if (auto *method = base->as<ast::AttributeExpr>()) {
-    auto *owner = method->base->as<ast::NameExpr>();
-    if (owner && owner->name == targetName && environment.lookup(owner->name, owner->range).kind == Meaning::Known)
-      return targetQuery(*method, call, environment);
-  }
-  auto function = evaluate(*base, environment);
-  if (!function)
-    return std::nullopt;
-  if (!function->isFunction())
-    return fail(base->range, kindName(*function) + " cannot be called");
-  return callBound(*function->asFunction(), *comptimeArguments, call.arguments, environment, call.range);
 }
 
 } // namespace kpkg::compiler

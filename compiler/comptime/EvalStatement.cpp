@@ -5,77 +5,6 @@
 
 namespace kpkg::compiler {
 
-std::optional<Value> Evaluator::callBound(const FunctionEntity &function,
-                                          const std::vector<ast::Argument> &comptimeArguments,
-                                          const std::vector<ast::Argument> &arguments, const Environment &environment,
-                                          SourceRange range) {
-  const ast::FunctionStmt &syntax = *function.syntax;
-  Frame names(*function.module); // earlier parameters, to which defaults may refer
-  auto bind = [&](const auto &parameters, const std::vector<ast::Argument> &given, std::vector<Value> &values) {
-    if (given.size() > parameters.size()) {
-      diags.report(diag::TooManyArguments, given[parameters.size()].range, function.name(),
-                   static_cast<int64_t>(parameters.size()));
-      return false;
-    }
-    for (const ast::Argument &argument : given) {
-      bool known = !argument.name;
-      for (const auto &parameter : parameters)
-        known |= parameter.name.text == argument.name.text;
-      if (!known) {
-        diags.report(diag::UnknownArgument, argument.range, function.name(), argument.name.text);
-        return false;
-      }
-    }
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const ast::Expr *expr = nullptr;
-      if (i < given.size() && !given[i].name)
-        expr = given[i].value.get();
-      for (const ast::Argument &argument : given)
-        if (argument.name && argument.name.text == parameters[i].name.text)
-          expr = argument.value.get();
-      std::optional<Value> value;
-      if (expr)
-        value = evaluate(*expr, environment);
-      else if (parameters[i].defaultValue)
-        value = evaluate(*parameters[i].defaultValue, names);
-      else
-        diags.report(diag::MissingArgument, range, function.name(), parameters[i].name.text);
-      if (!value)
-        return false;
-      names.declare(parameters[i].name.text, *value);
-      values.push_back(std::move(*value));
-    }
-    return true;
-  };
-  std::vector<Value> comptimeValues, values;
-  if (!bind(syntax.comptimeParameters, comptimeArguments, comptimeValues) ||
-      !bind(syntax.parameters, arguments, values))
-    return std::nullopt;
-  return call(function, std::move(comptimeValues), std::move(values), range);
-}
-
-std::optional<Value> Evaluator::call(const FunctionEntity &function, std::vector<Value> comptimeArguments,
-                                     std::vector<Value> arguments, SourceRange range) {
-  if (function.role != FunctionRole::Inline)
-    return fail(range, "`" + function.name() + "` cannot be called while compiling");
-  if (depth >= limits.depth) {
-    diags.report(diag::ComptimeLimit, range, fmt::format("{} calls within calls", limits.depth));
-    return std::nullopt;
-  }
-  Frame frame(*function.module);
-  const ast::FunctionStmt &syntax = *function.syntax;
-  for (size_t i = 0; i < comptimeArguments.size(); ++i)
-    frame.declare(syntax.comptimeParameters[i].name.text, std::move(comptimeArguments[i]));
-  for (size_t i = 0; i < arguments.size(); ++i)
-    frame.declare(syntax.parameters[i].name.text, std::move(arguments[i]));
-  ++depth;
-  Flow flow = run(syntax.body, frame);
-  --depth;
-  if (flow == Flow::Failed)
-    return std::nullopt;
-  return frame.result;
-}
-
 Evaluator::Flow Evaluator::run(const ast::Block &block, Frame &frame) {
   frame.open();
   Flow flow = Flow::Normal;
@@ -158,6 +87,16 @@ Evaluator::Flow Evaluator::assign(const ast::Expr &target, Value value, Frame &f
       if (assign(*tuple->elements[i], value.asSequence().items[i], frame) == Flow::Failed)
         return Flow::Failed;
     return Flow::Normal;
+  }
+  if (auto *attribute = target.as<ast::AttributeExpr>()) {
+    auto base = evaluate(*attribute->base, frame);
+    if (!base)
+      return Flow::Failed;
+    size_t field = base->isStruct() ? base->asStruct().structure->find(attribute->attribute.text) : 0;
+    if (base->isStruct() && field < base->asStruct().members.size()) {
+      auto changed = withField(*base, field, std::move(value), attribute->range);
+      return changed ? assign(*attribute->base, std::move(*changed), frame) : Flow::Failed;
+    }
   }
   fail(target.range, "cannot assign to this while compiling");
   return Flow::Failed;
@@ -280,6 +219,7 @@ Evaluator::Flow Evaluator::run(const ast::Stmt &stmt, Frame &frame) {
   case ast::StmtKind::LaunchStmt:
   case ast::StmtKind::ImportStmt:
   case ast::StmtKind::FunctionStmt:
+  case ast::StmtKind::StructStmt:
     fail(stmt.range, "this statement has no meaning while compiling");
     return Flow::Failed;
   }

@@ -34,7 +34,18 @@ private:
                                    const Environment &environment);
   std::optional<Value> callBound(const FunctionEntity &function, const std::vector<ast::Argument> &comptimeArguments,
                                  const std::vector<ast::Argument> &arguments, const Environment &environment,
+                                 SourceRange range, const Value *self = nullptr);
+  std::optional<Value> callValue(const Value &function, const std::vector<ast::Argument> &comptimeArguments,
+                                 const ast::CallExpr &call, const Environment &environment);
+  template <typename Parameter>
+  bool bind(const std::string &callee, const std::vector<Parameter> &parameters, size_t first,
+            const std::vector<ast::Argument> &given, const Environment &environment, Frame &names, SourceRange range,
+            std::vector<Value> &values);
+  std::optional<Value> construct(const StructEntity &entity, const std::vector<ast::Argument> &comptimeArguments,
+                                 const std::vector<ast::Argument> &arguments, const Environment &environment,
                                  SourceRange range);
+  /// Returns the struct `base` with another value of a member.
+  std::optional<Value> withField(const Value &base, size_t number, Value value, SourceRange range);
   std::optional<Value> name(const ast::NameExpr &expr, const Environment &environment);
   std::optional<Value> unary(const ast::UnaryExpr &expr, const Environment &environment);
   std::optional<Value> binary(const ast::BinaryExpr &expr, const Environment &environment);

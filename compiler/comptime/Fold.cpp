@@ -1,6 +1,7 @@
 // Implements operators on comptime values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/comptime/Fold.h"
+#include "compiler/comptime/FunctionEntity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -158,6 +159,10 @@ std::string kindName(const Value &value) {
     return "DType";
   if (value.isFunction())
     return "function";
+  if (value.isStructName())
+    return "struct `" + value.str() + "`";
+  if (value.isStruct())
+    return value.asStruct().structure->name();
   return value.asSequence().isList ? "list" : "tuple";
 }
 
@@ -213,6 +218,8 @@ Folded foldCompare(CompareOp op, const Value &lhs, const Value &rhs) {
       return Folded::failure("`is` compares with None only");
     return Value((lhs.isNone() && rhs.isNone()) == (op == CompareOp::Is));
   }
+  if (!lhs.isWhole() || !rhs.isWhole())
+    return Folded::failure("a field of " + kindName(lhs) + " is not known while compiling");
   if (op == CompareOp::In || op == CompareOp::NotIn) {
     if (!rhs.isSequence())
       return Folded::failure("`in` needs a tuple or list, found " + kindName(rhs));
@@ -249,6 +256,14 @@ Folded foldAttribute(const Value &base, const std::string &name) {
       return Value(isFloat(base.asDType()));
     if (name == "is_signed")
       return Value(isSigned(base.asDType()) || isFloat(base.asDType()));
+  }
+  if (base.isStruct()) {
+    const StructValue &value = base.asStruct();
+    size_t number = value.structure->find(name);
+    if (number < value.members.size())
+      return value.members[number]
+                 ? Folded(*value.members[number])
+                 : Folded::failure("`." + name + "` of this " + kindName(base) + " is not known while compiling");
   }
   return Folded::failure(kindName(base) + " has no attribute `" + name + "`");
 }

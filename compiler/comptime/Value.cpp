@@ -3,6 +3,7 @@
 #include "compiler/comptime/Value.h"
 #include "compiler/comptime/FunctionEntity.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -20,7 +21,23 @@ Value Value::list(std::vector<Value> items) {
   return value;
 }
 
+Value Value::structure(StructValue members) {
+  Value value;
+  value.data = std::make_shared<const StructValue>(std::move(members));
+  return value;
+}
+
+bool Value::isWhole() const {
+  if (isSequence())
+    return std::all_of(asSequence().items.begin(), asSequence().items.end(),
+                       [](const Value &item) { return item.isWhole(); });
+  return !isStruct() || std::all_of(asStruct().members.begin(), asStruct().members.end(),
+                                    [](const std::optional<Value> &member) { return member && member->isWhole(); });
+}
+
 bool Value::operator==(const Value &other) const {
+  if (isStruct() && other.isStruct())
+    return asStruct().structure == other.asStruct().structure && asStruct().members == other.asStruct().members;
   if (isSequence() && other.isSequence())
     return asSequence().isList == other.asSequence().isList && asSequence().items == other.asSequence().items;
   return data == other.data;
@@ -39,6 +56,20 @@ static std::string printFloat(double value) {
   return text;
 }
 
+/// Returns `Window[SIZE=3](stride=2)`.
+static std::string printStruct(const StructValue &value) {
+  const StructEntity &structure = *value.structure;
+  std::string text = structure.name();
+  size_t parameters = structure.parameterCount();
+  for (size_t i = 0; i < value.members.size(); ++i) {
+    text += i == parameters ? "(" : i == 0 ? "[" : ", ";
+    text += structure.member(i).text + "=" + (value.members[i] ? value.members[i]->str() : "?");
+    if (i + 1 == parameters)
+      text += "]";
+  }
+  return text + (value.members.size() > parameters ? ")" : "()");
+}
+
 std::string Value::str() const {
   if (isNone())
     return "None";
@@ -54,6 +85,10 @@ std::string Value::str() const {
     return asDType() == DType::Int ? "Int" : std::string(valueNameOf(asDType()));
   if (isFunction())
     return asFunction()->name();
+  if (isStructName())
+    return asStructName()->name();
+  if (isStruct())
+    return printStruct(asStruct());
   const Sequence &sequence = asSequence();
   std::string text = sequence.isList ? "[" : "(";
   for (size_t i = 0; i < sequence.items.size(); ++i)

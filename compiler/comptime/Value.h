@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,18 +13,20 @@
 namespace kpkg::compiler {
 
 struct FunctionEntity;
+struct StructEntity;
 struct Sequence;
+struct StructValue;
 
 /// The value `None`.
 struct NoneValue {
   bool operator==(const NoneValue &) const = default;
 };
 
-/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple or a list. It has value semantics:
-/// sequences are never changed in place.
+/// A comptime value: None, Bool, Int, Float, String, DType, a function, a tuple, a list, a struct's name or a value of
+/// that struct. It has value semantics: sequences and structs are never changed in place.
 struct Value {
   std::variant<NoneValue, bool, int64_t, double, std::string, DType, const FunctionEntity *,
-               std::shared_ptr<const Sequence>>
+               std::shared_ptr<const Sequence>, const StructEntity *, std::shared_ptr<const StructValue>>
       data;
 
   Value() = default;
@@ -35,6 +38,8 @@ struct Value {
   explicit Value(const FunctionEntity *value) : data(value) {}
   static Value tuple(std::vector<Value> items);
   static Value list(std::vector<Value> items);
+  explicit Value(const StructEntity *value) : data(value) {}
+  static Value structure(StructValue value);
 
   bool isNone() const { return std::holds_alternative<NoneValue>(data); }
   bool isBool() const { return std::holds_alternative<bool>(data); }
@@ -45,6 +50,9 @@ struct Value {
   bool isFunction() const { return std::holds_alternative<const FunctionEntity *>(data); }
   bool isSequence() const { return std::holds_alternative<std::shared_ptr<const Sequence>>(data); }
 
+  bool isStructName() const { return std::holds_alternative<const StructEntity *>(data); }
+  bool isStruct() const { return std::holds_alternative<std::shared_ptr<const StructValue>>(data); }
+
   bool asBool() const { return std::get<bool>(data); }
   int64_t asInt() const { return std::get<int64_t>(data); }
   double asFloat() const { return std::get<double>(data); }
@@ -52,6 +60,10 @@ struct Value {
   DType asDType() const { return std::get<DType>(data); }
   const FunctionEntity *asFunction() const { return std::get<const FunctionEntity *>(data); }
   const Sequence &asSequence() const { return *std::get<std::shared_ptr<const Sequence>>(data); }
+  const StructEntity *asStructName() const { return std::get<const StructEntity *>(data); }
+  const StructValue &asStruct() const { return *std::get<std::shared_ptr<const StructValue>>(data); }
+  /// Returns whether all of the value is known while compiling: it has no struct with a field of the run time.
+  bool isWhole() const;
   /// Returns the number of an Int or a Float.
   double asNumber() const { return isInt() ? static_cast<double>(asInt()) : asFloat(); }
 
@@ -64,6 +76,12 @@ struct Value {
 struct Sequence {
   bool isList = false;
   std::vector<Value> items;
+};
+
+/// A value of a struct: its members, of which those that exist only at run time have no value here.
+struct StructValue {
+  const StructEntity *structure = nullptr;
+  std::vector<std::optional<Value>> members;
 };
 
 } // namespace kpkg::compiler

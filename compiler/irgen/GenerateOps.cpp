@@ -49,6 +49,8 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
   case TypeKind::Window:
   case TypeKind::Tuple:
   case TypeKind::Function:
+  case TypeKind::Struct:
+  case TypeKind::StructName:
   case TypeKind::Range:
     break;
   }

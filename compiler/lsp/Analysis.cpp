@@ -104,7 +104,8 @@ void addFiles(Analysis &analysis, const OpenTexts &texts, const SourceManager &s
     analysis.files.push_back(canonical);
     auto open = texts.find(canonical);
     Text text = open != texts.end() ? open->second : makeText(canonical, std::string(file.text()));
-    if (auto entries = types.take(id); !entries.empty())
+    auto pathOf = [&](uint32_t of) { return canonicalPath(sources.file(of).path()); };
+    if (auto entries = types.take(id, pathOf); !entries.empty())
       analysis.types[canonical] =
           std::make_shared<Types>(std::move(text), std::move(entries), canonical == path ? findings : GpuFindings());
   }

@@ -132,6 +132,10 @@ private:
       kind = CompletionItemKind::Constant;
     else if (symbol.kind == SymbolKind::Module)
       kind = CompletionItemKind::Module;
+    else if (symbol.kind == SymbolKind::Struct)
+      kind = CompletionItemKind::Struct;
+    else if (symbol.kind == SymbolKind::Field)
+      kind = CompletionItemKind::Field;
     const Types::Entry *types = workspace.typesOf(of, symbol.declarations[0]);
     std::string detail = symbol.text;
     if (detail.empty() && types)
@@ -147,8 +151,8 @@ private:
         add(std::string(name.substr(before.size())), CompletionItemKind::Keyword, 'a', "@" + std::string(name));
   }
 
-  /// Returns what an expression that ends at `end` has as members: "Tile" and so on; empty if it is not known.
-  std::string membersOfExpression(uint32_t end) {
+  /// Returns the type of an expression that ends at `end`; null if it is not known.
+  const TypeAt *typeOfExpression(uint32_t end) {
     if (file.types) {
       TextMap map(file.types->text()->text(), text);
       auto before = map.toBefore(end);
@@ -157,18 +161,28 @@ private:
         if (before && entry.span.end == *before)
           shortest = &entry;
       if (shortest)
-        return shortest->types[0].members;
+        return &shortest->types[0];
     }
     std::string_view name = wordBefore(text, end);
     bool isName = !name.empty() && (name.size() == end || text[end - name.size() - 1] != '.');
+    const TypeAt *found = nullptr;
     if (!isName)
-      return "";
-    std::string members;
+      return found;
     for (size_t symbol : file.names->visibleAt(beforeEdits()))
       if (file.names->symbols[symbol].name == name)
         if (auto *types = workspace.typesOf(file, file.names->symbols[symbol].declarations[0]))
-          members = types->types[0].members;
-    return members;
+          found = &types->types[0];
+    return found;
+  }
+
+  void addStructMembers(const TypeAt &type) {
+    const File *of = workspace.file(type.structPath);
+    if (!of || !of->names->ofModule.contains(type.structName))
+      return;
+    const Symbol &declared = of->names->symbols[of->names->ofModule.at(type.structName)];
+    for (const auto *list : {&declared.parameters, &declared.comptimeParameters, &declared.methods})
+      for (size_t member : *list)
+        addSymbol(*of, of->names->symbols[member], list == &declared.methods ? 'b' : 'a');
   }
 
   /// Adds the members of the expression before the dot.
@@ -188,7 +202,10 @@ private:
     }
     if (base == "target")
       return add("has", CompletionItemKind::Method, 'a', "", builtinDocumentation(".has"));
-    std::string members = membersOfExpression(dot);
+    const TypeAt *type = typeOfExpression(dot);
+    if (type && !type->structName.empty())
+      return addStructMembers(*type);
+    std::string members = type ? type->members : "";
     for (const std::string &name : attributesOf(members))
       add(name, CompletionItemKind::Field, 'a', members, builtinDocumentation("." + name));
     for (const std::string &name : methodsOf(members))

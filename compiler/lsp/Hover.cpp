@@ -42,7 +42,7 @@ std::string wordFor(const Symbol &symbol) {
 }
 
 std::string declaration(const Symbol &symbol, const Types::Entry *types) {
-  if (symbol.kind == SymbolKind::Function) {
+  if (symbol.kind == SymbolKind::Function || symbol.kind == SymbolKind::Struct) {
     std::string decorator = symbol.role.empty() ? "" : "@" + symbol.role + "\n";
     return code(decorator + symbol.text) + (symbol.doc.empty() ? "" : "\n" + symbol.doc + "\n");
   }
@@ -79,9 +79,10 @@ std::optional<llvm::lsp::Hover> hoverAt(Workspace &workspace, const File &file, 
     for (const Span &span : symbol.declarations)
       types = types ? types : workspace.typesOf(of, span);
     text = declaration(symbol, types);
-    const Types::Entry *here = workspace.typesOf(file, use->span);
+    Span whole = use->kind == Use::Attribute ? Span{use->base.begin, use->span.end} : use->span;
+    const Types::Entry *here = workspace.typesOf(file, whole);
     bool isKnownBetter = here && (!types || here->types != types->types);
-    if (isKnownBetter && symbol.kind != SymbolKind::Function)
+    if (isKnownBetter && symbol.kind != SymbolKind::Function && symbol.kind != SymbolKind::Struct)
       text += "\nhere" + typeLines(*here);
     if (symbol.kind == SymbolKind::Variable && of.path == file.path)
       text += layoutLines(layoutsOfVariable(workspace, file, *use));

@@ -22,9 +22,15 @@ size_t Names::functionAt(uint32_t offset) const {
     if (!symbol.isOfModule() || symbol.whole.begin > offset || symbol.whole.begin < last)
       continue;
     last = symbol.whole.begin;
-    found = symbol.kind == SymbolKind::Function ? i : noSymbol;
+    found = symbol.kind == SymbolKind::Function || symbol.kind == SymbolKind::Struct ? i : noSymbol;
   }
-  return found;
+  if (found == noSymbol || symbols[found].kind == SymbolKind::Function)
+    return found;
+  size_t method = noSymbol;
+  for (size_t one : symbols[found].methods)
+    if (symbols[one].whole.begin <= offset)
+      method = one;
+  return method;
 }
 
 std::vector<size_t> Names::visibleAt(uint32_t offset) const {

@@ -110,6 +110,31 @@ bool keepsReferences(const File &file, const std::vector<Span> &spans, const std
   return !diags.hasErrors() && structureOf(namesOf(*text, *module)) == structureOf(*file.names);
 }
 
+/// Returns whether a file is that path, or imports it.
+bool sees(Workspace &workspace, const File &file, const std::string &path) {
+  if (file.path == path)
+    return true;
+  return std::any_of(file.names->symbols.begin(), file.names->symbols.end(), [&](const Symbol &symbol) {
+    const File *module = symbol.module.empty() ? nullptr : workspace.moduleOf(file, symbol.module);
+    return module && module->path == path;
+  });
+}
+
+/// Returns a file with an attribute that may be the member of a struct that is renamed: no check has reached its base.
+/// Null if there is none.
+const File *fileWithUnresolvedUse(Workspace &workspace, const Renaming &renaming) {
+  const Symbol renamed = workspace.symbol(renaming.target);
+  const Names &names = *workspace.file(renaming.target.path)->names;
+  if (renamed.function == noSymbol || names.symbols[renamed.function].kind != SymbolKind::Struct)
+    return nullptr;
+  for (File *file : workspace.all())
+    for (const Use &use : file->names->uses)
+      if (use.kind == Use::Attribute && use.name == renamed.name && !workspace.typesOf(*file, use.base) &&
+          sees(workspace, *file, renaming.target.path))
+        return file;
+  return nullptr;
+}
+
 } // namespace
 
 Expected<llvm::lsp::Range> renameableAt(Workspace &workspace, const File &file, uint32_t offset) {
@@ -127,6 +152,9 @@ Expected<llvm::lsp::WorkspaceEdit> renamed(Workspace &workspace, const File &fil
   if (!renaming)
     return renaming.takeError();
   llvm::lsp::WorkspaceEdit edit;
+  if (const File *unknown = fileWithUnresolvedUse(workspace, *renaming))
+    return refused("a `.{}` in {} stands in code that no check has reached, so that its struct is not known",
+                   workspace.symbol(renaming->target).name, unknown->path);
   for (const auto &[of, spans] : spansOf(workspace, *renaming)) {
     if (of->textOfNames != of->text)
       return refused("{} has syntax errors: names in it cannot be found", of->path);

@@ -31,6 +31,7 @@ private:
   std::vector<std::map<std::string, size_t>> scopes;
   size_t function = noSymbol;
   std::map<const FunctionStmt *, size_t> functions;
+  std::map<const StructStmt *, size_t> structs;
 
   std::string slice(SourceRange range) const { return std::string(text.slice(range)); }
   std::string firstLine(SourceRange range) const {
@@ -100,18 +101,64 @@ private:
         use(Use::ModuleFile, stmt.module[i].range, symbol, stmt.module[i].text);
   }
 
+  Symbol functionSymbol(const FunctionStmt &declared) const {
+    Symbol symbol = symbolOf(declared.name, SymbolKind::Function, declared.range);
+    symbol.text = slice(declared.signatureRange);
+    symbol.doc = declared.doc;
+    for (const Decorator &decorator : declared.decorators) {
+      symbol.whole.begin = std::min(symbol.whole.begin, decorator.range.begin);
+      if (decorator.name == "kernel" || decorator.name.starts_with("register."))
+        symbol.role = symbol.role.empty() ? decorator.name : symbol.role;
+    }
+    return symbol;
+  }
+
+  void declareStruct(const StructStmt &declared) {
+    Symbol symbol = symbolOf(declared.name, SymbolKind::Struct, declared.range);
+    symbol.text = slice(declared.signatureRange);
+    symbol.doc = declared.doc;
+    size_t owner = structs[&declared] = addToModule(std::move(symbol), declared.name.range);
+    function = owner;
+    auto member = [&](const Identifier &name, SymbolKind kind, SourceRange range) {
+      Symbol one = symbolOf(name, kind, range);
+      one.text = slice(range);
+      return add(std::move(one), name.range);
+    };
+    for (const ComptimeParameter &parameter : declared.comptimeParameters) {
+      size_t added = member(parameter.name, SymbolKind::ComptimeParameter, parameter.range);
+      names.symbols[owner].comptimeParameters.push_back(added);
+    }
+    for (const Parameter &field : declared.fields) {
+      size_t added = member(field.name, SymbolKind::Field, field.range);
+      names.symbols[owner].parameters.push_back(added);
+    }
+    for (const auto &method : declared.methods) {
+      size_t added = functions[method.get()] = add(functionSymbol(*method), method->name.range);
+      names.symbols[owner].methods.push_back(added);
+    }
+    function = noSymbol;
+  }
+
+  void walkStruct(const StructStmt &declared) {
+    const size_t owner = function = structs.at(&declared);
+    scopes.assign(1, {});
+    for (size_t one : names.symbols[owner].comptimeParameters)
+      scopes.back()[names.symbols[one].name] = one;
+    const std::map<std::string, size_t> parameters = scopes.back();
+    typesOf(declared.comptimeParameters);
+    typesOf(declared.fields);
+    for (const auto &method : declared.methods)
+      walkFunction(*method, parameters);
+    scopes.clear();
+    function = noSymbol;
+  }
+
   void declareModule(const Block &block) {
     for (const StmtPtr &stmt : block) {
       if (auto *declared = stmt->as<FunctionStmt>()) {
-        Symbol symbol = symbolOf(declared->name, SymbolKind::Function, declared->range);
-        symbol.text = slice(declared->signatureRange);
-        symbol.doc = declared->doc;
-        for (const Decorator &decorator : declared->decorators) {
-          symbol.whole.begin = std::min(symbol.whole.begin, decorator.range.begin);
-          if (decorator.name == "kernel" || decorator.name.starts_with("register."))
-            symbol.role = symbol.role.empty() ? decorator.name : symbol.role;
-        }
-        functions[declared] = addToModule(std::move(symbol), declared->name.range);
+        functions[declared] = addToModule(functionSymbol(*declared), declared->name.range);
+      } else if (auto *declared = stmt->as<StructStmt>()) {
+        declareStruct(*declared);
       } else if (auto *constant = stmt->as<ComptimeConstStmt>()) {
         Symbol symbol = symbolOf(constant->name, SymbolKind::Constant, constant->range);
         symbol.text = firstLine(constant->range);
@@ -130,7 +177,9 @@ private:
   void walkModule(const Block &block) {
     for (const StmtPtr &stmt : block) {
       if (auto *declared = stmt->as<FunctionStmt>()) {
-        walkFunction(*declared);
+        walkFunction(*declared, {});
+      } else if (auto *declared = stmt->as<StructStmt>()) {
+        walkStruct(*declared);
       } else if (auto *constant = stmt->as<ComptimeConstStmt>()) {
         expr(constant->type.get());
         expr(constant->value.get());
@@ -148,9 +197,18 @@ private:
     }
   }
 
-  void walkFunction(const FunctionStmt &declared) {
+  template <typename Parameters> void typesOf(const Parameters &parameters) {
+    for (const auto &parameter : parameters) {
+      expr(parameter.type.get());
+      expr(parameter.defaultValue.get());
+    }
+  }
+
+  /// Resolves a function; `outer` has the comptime parameters of the struct that it is a method of.
+  void walkFunction(const FunctionStmt &declared, const std::map<std::string, size_t> &outer) {
     function = functions.at(&declared);
-    scopes.assign(1, {});
+    scopes.assign(1, outer);
+    scopes.emplace_back();
     for (const ComptimeParameter &parameter : declared.comptimeParameters) {
       expr(parameter.type.get());
       expr(parameter.defaultValue.get());
@@ -158,10 +216,7 @@ private:
       names.symbols[symbol].text = slice(parameter.range);
       names.symbols[function].comptimeParameters.push_back(symbol);
     }
-    for (const Parameter &parameter : declared.parameters) {
-      expr(parameter.type.get());
-      expr(parameter.defaultValue.get());
-    }
+    typesOf(declared.parameters);
     for (const Decorator &decorator : declared.decorators)
       walkDecorator(decorator);
     for (const Parameter &parameter : declared.parameters) {
@@ -266,6 +321,7 @@ private:
     case StmtKind::PassStmt:
     case StmtKind::ImportStmt:
     case StmtKind::FunctionStmt:
+    case StmtKind::StructStmt:
       break;
     }
   }

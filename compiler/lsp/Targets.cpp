@@ -23,9 +23,9 @@ std::optional<Target> Workspace::exported(File &file, const std::string &name, u
 
 std::optional<Target> Workspace::targetOf(const File &from, size_t symbol) { return follow(from, symbol, 0); }
 
-/// Returns the parameter of a function with that name; noSymbol if it has none.
-static size_t parameterOf(const Names &names, const Symbol &function, const std::string &name) {
-  for (const auto *list : {&function.comptimeParameters, &function.parameters})
+/// Returns the parameter of a function, or the member of a struct, with that name; noSymbol if it has none.
+static size_t memberOf(const Names &names, const Symbol &owner, const std::string &name) {
+  for (const auto *list : {&owner.comptimeParameters, &owner.parameters, &owner.methods})
     for (size_t parameter : *list)
       if (names.symbols[parameter].name == name)
         return parameter;
@@ -47,13 +47,19 @@ std::optional<Target> Workspace::targetOf(const File &from, const Use &use) {
     callee.name = use.member;
     auto target = targetOf(from, callee);
     File *of = target ? file(target->path) : nullptr;
-    size_t parameter = of ? parameterOf(*of->names, of->names->symbols[target->symbol], use.name) : noSymbol;
+    size_t parameter = of ? memberOf(*of->names, of->names->symbols[target->symbol], use.name) : noSymbol;
     return parameter == noSymbol ? std::nullopt : std::optional(Target{target->path, parameter});
   }
   case Use::Other:
     return isPrelude(from.path) ? std::nullopt : exported(prelude(), use.name, 0);
+  case Use::Attribute: {
+    const Types::Entry *types = typesOf(from, use.base);
+    File *of = types && !types->types[0].structName.empty() ? file(types->types[0].structPath) : nullptr;
+    auto target = of ? exported(*of, types->types[0].structName, 0) : std::nullopt;
+    size_t member = target ? memberOf(*of->names, of->names->symbols[target->symbol], use.name) : noSymbol;
+    return member == noSymbol ? std::nullopt : std::optional(Target{target->path, member});
+  }
   case Use::ModuleFile:
-  case Use::Attribute:
     break;
   }
   return std::nullopt;
@@ -62,8 +68,8 @@ std::optional<Target> Workspace::targetOf(const File &from, const Use &use) {
 std::vector<Place> Workspace::usesOf(const Target &target) {
   std::vector<Place> places;
   const Symbol wanted = symbol(target);
-  bool isLocal = !wanted.isOfModule() && wanted.kind != SymbolKind::Parameter &&
-                 wanted.kind != SymbolKind::ComptimeParameter; // arguments elsewhere may name parameters
+  bool isLocal = wanted.kind == SymbolKind::Variable || wanted.kind == SymbolKind::LoopVariable ||
+                 (wanted.kind == SymbolKind::Constant && !wanted.isOfModule()); // other sources may name all else
   std::vector<File *> among = all();
   File *own = file(target.path);
   if (isLocal)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/lsp/Types.h"
 #include "compiler/check/Members.h"
+#include "compiler/comptime/FunctionEntity.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,6 +42,8 @@ static std::string memoryOf(const Type &type) {
 
 static TypeAt described(const Type &type, const Value *value) {
   TypeAt at{type.str(), memoryOf(type), std::string(memberBaseOf(type))};
+  if (type.isStruct())
+    at.structName = type.structure->name();
   if (!value)
     return at;
   constexpr size_t longest = 80;
@@ -64,17 +67,23 @@ void TypeCollector::add(compiler::SourceRange range, const Type &type, const Val
   for (const TypeAt &known : found.types)
     if (known.text == at.text)
       return;
-  if (found.types.size() == Types::maxTypes)
+  if (found.types.size() == Types::maxTypes) {
     found.hasMore = true;
-  else
+  } else {
     found.types.push_back(std::move(at));
+    found.structFiles.push_back(type.isStruct() ? type.structure->syntax->name.range.file : range.file);
+  }
 }
 
-std::vector<Types::Entry> TypeCollector::take(uint32_t file) const {
+std::vector<Types::Entry> TypeCollector::take(uint32_t file, llvm::function_ref<std::string(uint32_t)> pathOf) const {
   std::vector<Types::Entry> entries;
   for (const auto &[place, found] : places)
-    if (place.file == file)
-      entries.push_back({{place.begin, place.end}, found.types, found.hasMore});
+    if (place.file == file) {
+      Types::Entry &entry = entries.emplace_back(Types::Entry{{place.begin, place.end}, found.types, found.hasMore});
+      for (size_t i = 0; i < entry.types.size(); ++i)
+        if (!entry.types[i].structName.empty())
+          entry.types[i].structPath = pathOf(found.structFiles[i]);
+    }
   return entries;
 }
 

@@ -4,15 +4,17 @@
 #include "compiler/check/Observer.h"
 #include "compiler/lsp/Positions.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <unordered_map>
 
 namespace kpkg::lsp {
 
 /// The type of one expression in one or several instances.
 struct TypeAt {
-  std::string text;    ///< `Tile[float32, 64, 64]`, `Int = 64`
-  std::string memory;  ///< of tiles: "64 x 64 elements of 32 bits, 16 KiB"; else empty
-  std::string members; ///< see compiler::memberBaseOf
+  std::string text;                             ///< `Tile[float32, 64, 64]`, `Int = 64`
+  std::string memory;                           ///< of tiles: "64 x 64 elements of 32 bits, 16 KiB"; else empty
+  std::string members;                          ///< see compiler::memberBaseOf
+  std::string structPath = {}, structName = {}; ///< of values of structs: the module and the name there
   bool operator==(const TypeAt &) const = default;
 };
 
@@ -64,8 +66,8 @@ private:
 class TypeCollector {
 public:
   void add(compiler::SourceRange range, const compiler::Type &type, const compiler::Value *value);
-  /// Returns the types of one file of the check.
-  std::vector<Types::Entry> take(uint32_t file) const;
+  /// Returns the types of one file of the check. `pathOf` gives the canonical paths of files.
+  std::vector<Types::Entry> take(uint32_t file, llvm::function_ref<std::string(uint32_t)> pathOf) const;
 
 private:
   struct Place {
@@ -81,6 +83,7 @@ private:
     const compiler::Type *lastType = nullptr; ///< a shortcut for places that are checked again and again
     bool lastHadValue = false;
     std::vector<TypeAt> types;
+    std::vector<uint32_t> structFiles; ///< for each type
     bool hasMore = false;
   };
   std::unordered_map<Place, Found, Hash> places;

@@ -214,6 +214,15 @@ ExprPtr Builder::slice(ExprPtr start, P::SliceContext *tree) {
   return std::make_unique<SliceExpr>(whole, std::move(start), std::move(stop), std::move(step));
 }
 
+/// Returns `w.SIZE` as a text; an empty one for expressions that are no such path.
+static std::string dottedName(const Expr &expr) {
+  if (auto *name = expr.as<NameExpr>())
+    return name->name;
+  auto *attribute = expr.as<AttributeExpr>();
+  std::string base = attribute ? dottedName(*attribute->base) : "";
+  return base.empty() ? base : base + "." + attribute->attribute.text;
+}
+
 Argument Builder::argument(antlr4::ParserRuleContext *tree) {
   Children children(tree);
   SourceRange whole = range(tree);
@@ -231,7 +240,9 @@ Argument Builder::argument(antlr4::ParserRuleContext *tree) {
   if (auto *rest = children.take<P::SliceContext>()) {
     result.value = slice(std::move(result.value), rest);
   } else if (antlr4::Token *equals = children.take(P::ASSIGN)) {
-    if (auto *name = result.value->as<NameExpr>())
+    if (std::string name = inDecorator ? dottedName(*result.value) : ""; !name.empty())
+      result.name = {name, result.value->range};
+    else if (auto *name = result.value->as<NameExpr>())
       result.name = {name->name, name->range};
     else if (!result.value->is<ErrorExpr>())
       diags.report(diag::ExpectedToken, result.value->range, fmt::format("`{}`", file.slice(result.value->range)),

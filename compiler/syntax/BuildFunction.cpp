@@ -6,11 +6,25 @@
 using namespace kpkg::compiler;
 using namespace kpkg::compiler::ast;
 
-StmtPtr Builder::function(P::FunctionContext *tree) {
-  auto fn = std::make_unique<FunctionStmt>(range(tree));
+StmtPtr Builder::definition(P::DefinitionContext *tree) {
   Children children(tree);
+  SourceRange whole = range(tree);
+  std::vector<Decorator> decorators;
   while (auto *item = children.take<P::DecoratorContext>())
-    fn->decorators.push_back(decorator(item));
+    decorators.push_back(decorator(item));
+  if (auto *rule = children.take<P::StructureContext>())
+    return structure(rule, decorators, whole);
+  auto *rule = children.take<P::FunctionContext>();
+  if (!rule)
+    return nullptr;
+  std::unique_ptr<FunctionStmt> fn = function(rule, whole);
+  fn->decorators = std::move(decorators);
+  return fn;
+}
+
+std::unique_ptr<FunctionStmt> Builder::function(P::FunctionContext *tree, SourceRange whole) {
+  auto fn = std::make_unique<FunctionStmt>(whole);
+  Children children(tree);
   antlr4::Token *word = children.take();
   if (word && word->getType() == P::FN && !std::exchange(hasOldWord, true))
     diags.report(diag::FnIsDef, range(word)).fix(range(word), "def");
@@ -33,10 +47,11 @@ StmtPtr Builder::function(P::FunctionContext *tree) {
     assertion = constraint(children.take<P::ExpressionContext>(), range(where));
   if (inFunction && fn->name)
     diags.report(diag::NestedFunction, fn->name.range, fn->name.text);
-  bool outerInFunction = std::exchange(inFunction, true);
+  bool outerInFunction = std::exchange(inFunction, true), outerInStruct = std::exchange(inStruct, false);
   unsigned outerLoops = std::exchange(loops, 0);
   fn->body = block(children.take<P::BlockContext>());
   inFunction = outerInFunction;
+  inStruct = outerInStruct;
   loops = outerLoops;
   fn->doc = takeDocstring(fn->body);
   if (assertion)
@@ -79,7 +94,9 @@ Decorator Builder::decorator(P::DecoratorContext *tree) {
   result.range = result.range.to(result.nameRange);
   if (children.take(P::LPAREN)) {
     result.hasArguments = true;
+    inDecorator = true;
     result.arguments = arguments(children.take<P::ArgumentsContext>());
+    inDecorator = false;
     result.range = result.range.to(range(children.take(P::RPAREN)));
   }
   return result;

@@ -19,6 +19,7 @@ void Builder::checkPlaces(const Block &moduleBody) {
     std::string_view what;
     switch (statement->kind) {
     case StmtKind::FunctionStmt:
+    case StmtKind::StructStmt:
     case StmtKind::ImportStmt:
     case StmtKind::ComptimeConstStmt:
     case StmtKind::ComptimeAssertStmt:
@@ -103,8 +104,8 @@ void Builder::statement(P::StatementContext *tree, Block &block) {
     result = whileStatement(rule);
   else if (auto *rule = children.take<P::ComptimeStatementContext>())
     result = comptimeStatement(rule);
-  else if (auto *rule = children.take<P::FunctionContext>())
-    result = function(rule);
+  else if (auto *rule = children.take<P::DefinitionContext>())
+    result = definition(rule);
   if (result)
     block.push_back(std::move(result));
 }

@@ -65,7 +65,9 @@ private:
   const CodePoints &places;
   DiagnosticEngine &diags;
   bool inFunction = false;
+  bool inStruct = false;   ///< directly, not in one of its methods
   bool hasOldWord = false; ///< A function of the file is declared with `fn`.
+  bool inDecorator = false;
   unsigned loops = 0;
 
   SourceRange range(const antlr4::Token *token) const;
@@ -113,7 +115,8 @@ private:
   void checkPlaces(const ast::Block &moduleBody);
 
   // BuildFunction.cpp
-  ast::StmtPtr function(P::FunctionContext *tree);
+  ast::StmtPtr definition(P::DefinitionContext *tree);
+  std::unique_ptr<ast::FunctionStmt> function(P::FunctionContext *tree, SourceRange whole);
   /// Converts `where condition` or `where (condition, "message")` after a signature to an assertion at the start of the
   /// body.
   ast::StmtPtr constraint(P::ExpressionContext *tree, SourceRange word);
@@ -122,6 +125,9 @@ private:
   template <typename Rule, typename Item> std::vector<Item> parameterList(antlr4::ParserRuleContext *tree);
   std::vector<ast::ComptimeParameter> comptimeParameters(P::ComptimeParametersContext *tree);
   std::vector<ast::Parameter> parameters(P::ParametersContext *tree);
+  // BuildStruct.cpp
+  ast::StmtPtr structure(P::StructureContext *tree, const std::vector<ast::Decorator> &decorators, SourceRange whole);
+  void member(ast::StmtPtr statement, ast::StructStmt &declared);
   /// Removes the docstring from the front of a block and returns it.
   static std::string takeDocstring(ast::Block &block);
 };

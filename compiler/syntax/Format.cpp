@@ -80,7 +80,7 @@ struct Line {
   size_t blankLines = 0;
 
   size_t first() const { return tokens.empty() ? 0 : tokens.front().type; }
-  bool isFunction() const { return first() == KLexer::FN || first() == KLexer::DEF; }
+  bool isDefinition() const { return first() == KLexer::FN || first() == KLexer::DEF || first() == KLexer::STRUCT; }
   bool isDecorator() const { return first() == KLexer::AT; }
 };
 
@@ -107,7 +107,7 @@ private:
   const Tokens &tokens;
   std::vector<Line> lines;
   std::vector<size_t> columns{0}; // of the open blocks, in the source
-  bool inFunction = false;        // the preceding lines belong to a function of the module
+  bool inDefinition = false;      // the preceding lines belong to a function or a struct of the module
 
   void readLines() {
     uint32_t end = file.text().size() - tokens.places.text().size(); // after a byte order mark
@@ -155,11 +155,11 @@ private:
     }
   }
 
-  /// Returns whether a function begins here, with its decorators and the comments directly above.
-  bool beginsFunction(size_t at) const {
+  /// Returns whether a function or a struct begins here, with its decorators and the comments directly above.
+  bool beginsDefinition(size_t at) const {
     for (; at < lines.size() && lines[at].depth == 0; ++at) {
       if (!lines[at].tokens.empty())
-        return lines[at].isFunction() || lines[at].isDecorator();
+        return lines[at].isDefinition() || lines[at].isDecorator();
       if (at + 1 < lines.size() && lines[at + 1].blankLines > 0)
         return false;
     }
@@ -168,9 +168,9 @@ private:
 
   size_t blankLinesBefore(size_t at) {
     const Line &line = lines[at];
-    bool wasInFunction = inFunction;
+    bool wasInDefinition = inDefinition;
     if (line.depth == 0)
-      inFunction = line.isFunction();
+      inDefinition = line.isDefinition();
     if (at == 0)
       return 0;
     const Line &before = lines[at - 1];
@@ -179,7 +179,7 @@ private:
     // A comment between decorators, or below the first comment of a function, stays in place.
     if (line.depth == 0 && before.depth == 0 && before.tokens.empty() && line.blankLines == 0)
       return 0;
-    if (line.depth == 0 && (wasInFunction || beginsFunction(at)))
+    if (line.depth == 0 && (wasInDefinition || beginsDefinition(at)))
       return 2;
     return std::min<size_t>(line.blankLines, 1);
   }

@@ -9,6 +9,7 @@ tokens { INDENT, DEDENT, WHERE }
 // Keywords, each reserved everywhere.
 FN: 'fn';
 DEF: 'def';
+STRUCT: 'struct';
 VAR: 'var';
 MUT: 'mut';
 IF: 'if';
@@ -37,7 +38,7 @@ IMPORT: 'import';
 FROM: 'from';
 AS: 'as';
 // Keywords of Python and Mojo that .k does not have, reserved for a good message.
-RESERVED: 'class' | 'struct' | 'trait' | 'lambda' | 'try' | 'except' | 'finally' | 'with' | 'del' | 'global'
+RESERVED: 'class' | 'trait' | 'lambda' | 'try' | 'except' | 'finally' | 'with' | 'del' | 'global'
         | 'nonlocal' | 'async' | 'await' | 'yield' | 'let' | 'alias';
 
 LPAREN: '(';

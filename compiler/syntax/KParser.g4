@@ -20,7 +20,7 @@ statement
     | forStatement
     | whileStatement
     | comptimeStatement
-    | function
+    | definition
     ;
 
 simpleStatement
@@ -54,9 +54,12 @@ comptimeStatement
               | NAME (COLON expression)? ASSIGN expressions NEWLINE)
     ;
 
+definition: decorator* (function | structure);
 function
-    : decorator* (FN | DEF) NAME comptimeParameters? LPAREN parameters RPAREN RAISES? (ARROW expression)? (WHERE expression)? block
+    : (FN | DEF) NAME comptimeParameters? LPAREN parameters RPAREN RAISES? (ARROW expression)? (WHERE expression)? block
     ;
+// The list in parentheses names traits, which the tree builder refuses.
+structure: STRUCT NAME comptimeParameters? (LPAREN arguments RPAREN)? block;
 decorator: AT NAME (DOT NAME)* (LPAREN arguments RPAREN)? NEWLINE;
 comptimeParameters: LBRACKET comptimeParameter (COMMA comptimeParameter?)* RBRACKET;
 comptimeParameter: NAME (COLON expression)? (ASSIGN expression)?;

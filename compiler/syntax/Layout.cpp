@@ -39,6 +39,7 @@ bool startsStatement(size_t type) {
   switch (type) {
   case KLexer::FN:
   case KLexer::DEF:
+  case KLexer::STRUCT:
   case KLexer::VAR:
   case KLexer::RETURN:
   case KLexer::WHILE:
@@ -230,8 +231,8 @@ private:
     bool isFirst = lines.tokens.size() == lineBegin;
     if (isFirst || (lineIsComptime && lines.tokens.size() == lineBegin + 1)) {
       lineIsSignature = type == KLexer::FN || type == KLexer::DEF;
-      lineIsHeader = lineIsSignature || type == KLexer::IF || type == KLexer::ELIF || type == KLexer::ELSE ||
-                     type == KLexer::FOR || type == KLexer::WHILE;
+      lineIsHeader = lineIsSignature || type == KLexer::STRUCT || type == KLexer::IF || type == KLexer::ELIF ||
+                     type == KLexer::ELSE || type == KLexer::FOR || type == KLexer::WHILE;
       lineIsComptime = type == KLexer::COMPTIME;
     }
     bool isLostEllipsis = type == KLexer::ELLIPSIS && (brackets.empty() || brackets.back().closer != KLexer::RBRACKET);

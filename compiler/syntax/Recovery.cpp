@@ -121,7 +121,7 @@ void Recovery::report(antlr4::Parser &parser) {
       return;
     }
   }
-  if (rule == KParser::RuleFunction && parser.getContext()->getStart()->getType() == KParser::AT &&
+  if (rule == KParser::RuleDefinition && parser.getContext()->getStart()->getType() == KParser::AT &&
       expects(KParser::FN)) {
     diags.report(diag::DecoratorWithoutFunction, range, describeFound(found, text));
     return;
@@ -137,6 +137,8 @@ void Recovery::reportError(antlr4::Parser *parser, const antlr4::RecognitionExce
     return;
   beginErrorCondition(parser);
   report(*parser);
+  if (parser->getContext()->getRuleIndex() == KParser::RuleDefinition) // what follows the decorators is no statement
+    skipLine(*parser);
 }
 
 antlr4::Token *Recovery::recoverInline(antlr4::Parser *parser) {

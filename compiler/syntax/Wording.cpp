@@ -104,8 +104,7 @@ std::string kpkg::compiler::describeExpected(const std::vector<size_t> &tokenTyp
 
 std::string_view kpkg::compiler::insteadOf(std::string_view foreign) {
   constexpr std::pair<std::string_view, std::string_view> advice[] = {
-      {"class", "write functions with comptime parameters"},
-      {"struct", "write functions with comptime parameters; several values travel as a tuple"},
+      {"class", "write a `struct`, or functions with comptime parameters"},
       {"trait", "a comptime parameter takes any function or type that its use allows"},
       {"lambda", "write a function with `def` and pass its name"},
       {"try", "an op ends at the first error that is raised"},

@@ -15,7 +15,7 @@ GRAMMAR = ROOT / "editors" / "vscode" / "syntaxes" / "kpkg.tmLanguage.json"
 #: Keywords that begin no statement.
 OPERATORS = {"and", "or", "not", "in", "is"}
 VALUES = {"True", "False", "None"}
-DECLARING = {"def", "var", "mut", "comptime", "import", "from", "as"}
+DECLARING = {"def", "struct", "var", "mut", "comptime", "import", "from", "as"}
 
 
 def read(path: str) -> str:
@@ -79,6 +79,10 @@ def grammar() -> dict:
         {
             "match": r"\b(def)\s+([A-Za-z_]\w*)",
             "captures": {"1": {"name": "storage.type.kpkg"}, "2": {"name": "entity.name.function.kpkg"}},
+        },
+        {
+            "match": r"\b(struct)\s+([A-Za-z_]\w*)",
+            "captures": {"1": {"name": "storage.type.kpkg"}, "2": {"name": "entity.name.type.kpkg"}},
         },
         {
             "match": r"(?<=\.)(?:" + "|".join(sorted(members())) + r")\b",
