@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Frame.h"
 #include "compiler/check/Members.h"
+#include "compiler/check/ThreadNames.h"
 #include "compiler/diag/ForeignNames.h"
 #include "compiler/diag/NearestName.h"
 
@@ -37,9 +38,8 @@ bool Elaborator::hasBrackets(const CallSite &site, std::string_view argument) {
 static const std::unordered_map<std::string, std::string> &laterFunctions() {
   static const std::unordered_map<std::string, std::string> table = {
       {"topk", "write `top_k(tile, k)`"},
-      {"barrier", "kernels work on whole tiles, which need no barrier"},
-      {"syncthreads", "kernels work on whole tiles, which need no barrier"},
-      {"stack_allocation", "write `scratch[T](extents...)`, memory of the block"},
+      {"syncthreads", "write `barrier()`, in a kernel with `@kernel(level=\"threads\")`"},
+      {"stack_allocation", "write `shared[T](extents...)`, memory of a block of threads, or `scratch` for tiles"},
       {"output_rows", "write `for m, ... in output_tiles[...](o)`"},
   };
   return table;
@@ -95,8 +95,11 @@ Operand Elaborator::checkCall(const ast::CallExpr &expr) {
 #define SAME(name, handler) {#name, &Elaborator::handler},
 #include "compiler/check/Builtins.def"
   };
-  if (auto found = builtins.find(name->name); found != builtins.end())
+  if (auto found = builtins.find(name->name); found != builtins.end()) {
+    if (isOfThreads() && isOnlyForTiles(name->name))
+      return belongsToTiles(name->range, name->name);
     return (this->*found->second)(site);
+  }
   if (auto later = laterFunctions().find(name->name); later != laterFunctions().end())
     return notSupported(name->range, "`" + name->name + "`", later->second);
   return callValue(checkName(*name));
@@ -124,8 +127,11 @@ Operand Elaborator::checkMethod(CallSite &site) {
   }
   auto found = methods.find(std::string(memberBaseOf(*site.base.type)));
   if (found != methods.end())
-    if (auto method = found->second.find(site.name); method != found->second.end())
+    if (auto method = found->second.find(site.name); method != found->second.end()) {
+      if (isOfThreads() && isOnlyForTiles(site.name))
+        return belongsToTiles(site.nameRange, site.name);
       return (this->*method->second)(site);
+    }
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
     return notSupported(site.nameRange, "`." + site.name + "`",
                         "there are `.atomic_add`, `.atomic_max`, `.atomic_min`, `.atomic_exchange` and "

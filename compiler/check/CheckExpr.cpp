@@ -82,6 +82,8 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
       return gridCoordinate(expr, Kind::BlockIndex);
     if (base->name == "grid_dim")
       return gridCoordinate(expr, Kind::GridSize);
+    if (base->name == "thread_idx" || base->name == "block_dim" || base->name == "global_idx")
+      return threadCoordinate(expr);
   }
   Operand base = check(*expr.base);
   if (base.isError())

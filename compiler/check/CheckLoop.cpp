@@ -134,11 +134,26 @@ Flow Elaborator::loopAsWhile(Loop &loop, const std::function<Node *()> &test, co
 }
 
 /// Returns whether `expr` is `grid_dim.x`, `.y` or `.z`: the only run-time step of a range, which is known to be
-/// positive.
+/// positive. At thread level it may also be `block_dim.x`, or a product of them and of positive numbers.
 bool Elaborator::isGridSize(const ast::Expr &expr) const {
+  if (auto *product = expr.as<ast::BinaryExpr>(); product && isOfThreads() && product->op == ast::BinaryOp::Mul) {
+    auto isFactor = [&](const ast::Expr &factor) {
+      if (isGridSize(factor))
+        return true;
+      auto *literal = factor.as<ast::IntLiteral>();
+      auto *name = factor.as<ast::NameExpr>();
+      Meaning meaning = name ? scope->lookup(name->name, name->range) : Meaning{};
+      return (literal && literal->value > 0) ||
+             (meaning.kind == Meaning::Known && meaning.value.isInt() && meaning.value.asInt() > 0);
+    };
+    return (isGridSize(*product->lhs) || isGridSize(*product->rhs)) && isFactor(*product->lhs) &&
+           isFactor(*product->rhs);
+  }
   auto *attribute = expr.as<ast::AttributeExpr>();
   auto *base = attribute ? attribute->base->as<ast::NameExpr>() : nullptr;
-  return base && base->name == "grid_dim" && kind == BodyKind::Kernel && !scope->find(base->name);
+  if (!base || kind != BodyKind::Kernel || scope->find(base->name))
+    return false;
+  return base->name == "grid_dim" || (base->name == "block_dim" && isOfThreads());
 }
 
 /// The bounds of a loop over `range(begin, end, step)`.
@@ -172,7 +187,7 @@ std::optional<Elaborator::Range> Elaborator::checkRange(const ast::ForStmt &stmt
                                   : emitConstant(Value(int64_t(0)), types.integer(), call.range);
   range.end = intNode(check(*bounds[bounds.size() > 1 ? 1 : 0]), "the end of a range");
   if (bounds.size() > 2 && isGridSize(*bounds[2])) {
-    range.gridStep = check(*bounds[2]).node;
+    range.gridStep = intNode(check(*bounds[2]), "the step of a range");
     isWrong |= !range.gridStep;
   } else if (bounds.size() > 2) {
     auto value = comptimeInt(*bounds[2]);
@@ -351,6 +366,8 @@ Flow Elaborator::checkForTiles(const ast::ForStmt &stmt, const ast::CallExpr &ca
   bool isMisplaced = true;
   if (kind != BodyKind::Kernel)
     diags.report(diag::OnlyInKernels, call.range, "output_tiles");
+  else if (isOfThreads())
+    belongsToTiles(call.range, "output_tiles");
   else if (tileDepth || depth > 1 || block != frame->body || !frame->loops.empty())
     notSupported(call.range, "`output_tiles` inside other control flow", "make it the outermost loop of the kernel");
   else

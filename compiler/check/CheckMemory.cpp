@@ -201,6 +201,8 @@ void Elaborator::assignElement(const Operand &view, const ast::IndexExpr &index,
                  "an element has an index for every dimension; tiles are written with `.store`");
     return;
   }
+  if (isOfThreads())
+    return assignOfThread(view, *place, value, index.range);
   std::vector<Node *> operands = {place->part.node};
   operands.insert(operands.end(), place->indices.begin(), place->indices.end());
   const Type *window = types.window(view.type->element, std::vector<int64_t>(rank, 1), view.type->isMut);
@@ -343,7 +345,9 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const IndexedArgument
     if (expected.isError() || !meet(expected))
       return error(site.range());
   }
-  if (shape.empty()) {
+  if (isOfThreads() && given.mask)
+    return notSupported(given.mask->range, "`mask` at thread level", "write `if`");
+  if (shape.empty() && !isOfThreads()) {
     diags.report(diag::TypeMismatch, site.range(), "the index", "a scalar", "a tile");
     return error(site.range());
   }
@@ -365,7 +369,8 @@ Operand Elaborator::indexed(Kind nodeKind, CallSite &site, const IndexedArgument
     Operand done = result(nodeKind, types.none, site.range(), std::move(operands), std::move(hasMask));
     return done.isError() ? done : none(site.range());
   }
-  return result(nodeKind, types.tile(view->element, shape), site.range(), std::move(operands), std::move(hasMask));
+  const Type *type = shape.empty() ? types.scalar(view->element) : types.tile(view->element, shape);
+  return result(nodeKind, type, site.range(), std::move(operands), std::move(hasMask));
 }
 
 Operand Elaborator::callPrint(CallSite &site) {

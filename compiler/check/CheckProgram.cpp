@@ -27,6 +27,7 @@ void Checker::checkInstances(size_t kernel, const Program::InstanceFilter &keep)
     auto function = std::make_unique<hir::Function>();
     function->name = record.instances[i].symbol;
     function->range = record.range;
+    function->threads = record.instances[i].threads;
     Elaborator elaborator(*this, BodyKind::Kernel, *function);
     if (elaborator.elaborate(*kernels[kernel].function, record.instances[i].parameters))
       kernelBodies[kernel][i] = std::move(function);

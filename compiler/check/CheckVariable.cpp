@@ -72,7 +72,9 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
     diags.report(diag::TypeMismatch, value.range, "this value", "None", "a value");
     return declareTarget(name, error(name.range));
   }
-  if (frame->reassigned.count(name.text)) {
+  bool isPlace = value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window;
+  if (frame->reassigned.count(name.text) &&
+      !(isPlace && !annotated)) { // elements of a place are assigned, not the name
     std::optional<Binding> variable = newVariable(name, value, annotated);
     if (!variable)
       return declareTarget(name, error(name.range));
@@ -82,9 +84,7 @@ void Elaborator::declareVariable(const ast::Identifier &name, const Operand &val
     observe(name.range, first);
     return declare(name, std::move(*variable));
   }
-  bool isHandle =
-      value.type->kind == TypeKind::View || value.type->kind == TypeKind::Window || hasItems(value) || value.isStruct();
-  if (isHandle && !annotated)
+  if ((isPlace || hasItems(value) || value.isStruct()) && !annotated)
     return declareTarget(name, value);
   Node *node = annotated ? convert(value, annotated, "`" + name.text + "`") : materialise(value);
   declareTarget(name, node ? runTime(node) : error(name.range));
@@ -240,11 +240,14 @@ void Elaborator::assignName(const ast::NameExpr &name, const Operand &value, Sou
     return;
   }
   if (binding->kind == Binding::Alias) {
-    if (!binding->operand.isError())
+    const Type *type = binding->operand.type;
+    bool isPlace = type->kind == TypeKind::View || type->kind == TypeKind::Window;
+    if (!type->isError())
       diags
           .report(diag::NotAssignable, name.range, "`" + name.name + "`",
-                  fmt::format("parameters and comptime names keep their values; assign a copy, `var {} = {}`",
-                              name.name == "copy" ? "other" : "copy", name.name))
+                  isPlace ? "it stands for " + type->str() + ", which a variable cannot hold"
+                          : fmt::format("parameters and comptime names keep their values; assign a copy, `var {} = {}`",
+                                        name.name == "copy" ? "other" : "copy", name.name))
           .note(diag::DeclaredHere, binding->declared, name.name);
     return;
   }

@@ -188,6 +188,8 @@ private:
   bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
   /// Reports more than `most` arguments or results.
   bool isWithin(const FunctionEntity &function, size_t count, const char *what, size_t most);
+  /// Fills in `instance.threads` from the arguments of `@kernel`. Returns false after an error.
+  bool evaluateLevel(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   /// Fills in `instance.schedule`; `values` has the comptime parameters. Returns false after an error.
   bool evaluateSchedule(const FunctionEntity &function, const Environment &values, KernelInstance &instance);
   /// Returns the value of a condition of `@tune`; nothing after an error.

@@ -36,8 +36,6 @@ void Checker::declareFunction(FunctionEntity &function) {
       diags.report(diag::NotSupportedYet, decorator.range, "`@" + decorator.name + "`", found->second);
     else if (!known.count(decorator.name))
       reportUnknownDecorator(diags, decorator, {known.begin(), known.end()});
-    if (decorator.name == "kernel" && !decorator.arguments.empty())
-      diags.report(diag::TooManyArguments, decorator.arguments.front().range, "@kernel", 0);
     isKernel |= decorator.name == "kernel";
     if (decorator.name == "register.op" || decorator.name == "register.reference" ||
         decorator.name == "register.backward" || decorator.name == "register.test") {

@@ -271,7 +271,8 @@ bool Checker::declareInstances(const FunctionEntity &function, std::vector<std::
     while (!symbols.insert(instance.symbol).second)
       instance.symbol += "_";
     BodyScope scope = instanceScope(function, values);
-    isWrong = isWrong || !evaluateSchedule(function, scope, instance) || !evaluateVariants(function, scope, instance);
+    isWrong = isWrong || !evaluateLevel(function, scope, instance) || !evaluateSchedule(function, scope, instance) ||
+              !evaluateVariants(function, scope, instance);
     instance.parameters = std::move(values);
     record.instances.push_back(std::move(instance));
   }

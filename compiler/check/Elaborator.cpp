@@ -47,7 +47,7 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
       results.push_back(convert(items[i], function.results[i], "the result"));
   }
   emit(Kind::Return, types.none, entity.syntax->range, std::move(results));
-  if (kind == BodyKind::Kernel)
+  if (kind == BodyKind::Kernel && !isOfThreads()) // threads see what they wrote themselves, and barriers order the rest
     checkReadBack(function, diags);
   return diags.errorCount() == errorsBefore;
 }

@@ -259,7 +259,22 @@ private:
   /// Returns nothing after an error.
   std::optional<ViewPlace> placeOf(const Operand &view, const ast::IndexExpr &expr);
   Operand indexView(const Operand &view, const ast::IndexExpr &expr);
+  void assignOfThread(const Operand &view, const ViewPlace &place, const Operand &value, SourceRange range);
   void assignElement(const Operand &view, const ast::IndexExpr &index, const Operand &value);
+  // CheckThread.cpp: kernels at thread level
+  bool isOfThreads() const { return function.threads.exists(); }
+  /// Reports a function of threads in a kernel of tiles, or in an op.
+  Operand onlyOfThreads(const CallSite &site);
+  Operand onlyOfWarps(const CallSite &site);
+  /// Reports a function or method of tiles in a kernel at thread level.
+  Operand belongsToTiles(SourceRange range, std::string_view name);
+  Operand threadCoordinate(const ast::AttributeExpr &expr);
+  bool takesNothing(CallSite &site);
+  Operand barrierOf(CallSite &site, int64_t scope);
+  Node *laneValue(const ast::Expr &expr);
+  Operand shuffle(CallSite &site, int64_t shuffleKind, const char *what);
+  Operand vote(CallSite &site, int64_t voteKind, DType answer);
+  const Type *elementPlace(const ast::Expr &expr, std::vector<Node *> &operands);
   Operand indexTensor(const Operand &tensor, const ast::IndexExpr &expr);
   Operand indexList(const Operand &list, const ast::IndexExpr &expr);
   /// Returns the node of an extent, which of scratch memory is a constant.

@@ -1,6 +1,7 @@
 // Declares HIR: the typed, comptime-resolved form of one kernel instance or one op, from which irgen generates IR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "compiler/check/ThreadBlock.h"
 #include "compiler/check/Type.h"
 #include "compiler/comptime/Value.h"
 #include "compiler/source/Source.h"
@@ -75,6 +76,7 @@ struct Function {
   std::vector<const Type *> results;
   Block body;
   bool isPersistent = false; ///< a kernel with ForTiles
+  ThreadBlock threads;       ///< of a kernel at thread level
   std::deque<Node> nodes;
   std::deque<Local> locals;
 };

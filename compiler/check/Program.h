@@ -50,6 +50,8 @@ struct KernelInstance {
   std::string symbol;
   /// The hints of `@schedule`.
   tile::Schedule schedule;
+  /// The threads of a block, where the kernel is at thread level.
+  ThreadBlock threads;
   /// The value of `@tune(general=)`: whether this instance supports arguments without known properties. Empty if it is
   /// not given.
   std::optional<bool> isGeneral;

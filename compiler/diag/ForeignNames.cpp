@@ -13,14 +13,17 @@ struct Group {
 };
 
 const Group names[] = {
-    {"a kernel says what a block does to whole tiles; `iota[n]()` numbers the elements of one",
-     {"thread_idx", "threadIdx", "block_dim", "blockDim", "lane_id", "warp_id", "cluster_idx", "warpSize", "warp"}},
+    {"with `@kernel(level=\"threads\", threads=256)` write `thread_idx.x`, `block_dim.x`, `lane_id()` and `warp_id()`; "
+     "other kernels say what a block does to tiles, whose elements `iota[n]()` numbers",
+     {"threadIdx", "blockDim", "cluster_idx", "warpSize", "warp", "laneid", "thread_id"}},
     {"write `block_idx.x` for the block's number and `grid_dim.x` for their count",
      {"blockIdx", "gridDim", "program_id", "num_programs"}},
-    {"kernels work on whole tiles, which need no barrier",
-     {"__syncthreads", "__syncwarp", "syncwarp", "syncthreads", "mbarrier"}},
-    {"write `scratch[T](extents...)`, memory of the block, for which the compiler inserts barriers",
-     {"shared", "__shared__", "shared_memory", "smem"}},
+    {"with `@kernel(level=\"threads\")` write `barrier()` or `syncwarp()`; kernels of tiles need no barrier",
+     {"__syncthreads", "__syncwarp", "syncthreads", "mbarrier"}},
+    {"with `@kernel(level=\"threads\")` write `shared[T](extents...)`; kernels of tiles have `scratch[T](extents...)`, "
+     "for "
+     "which the compiler inserts barriers",
+     {"__shared__", "shared_memory", "smem"}},
     {"functions such as `exp`, `dot` and `zeros[float32](16, 64)` have no prefix; `x.tile[16, 64](i, j).load()` reads",
      {"tl", "triton"}},
     {"write the function without a prefix: a kernel uses only what the language has",
@@ -41,9 +44,12 @@ const Group names[] = {
      {"atomicAdd", "atomicMax", "atomicMin", "atomic_add", "atomic_max", "atomic_min"}},
     {"write `x.atomic_compare_exchange(i, expected, value)`", {"atomicCAS", "atomic_cas"}},
     {"write `x.atomic_exchange(i, value)`", {"atomicExch", "atomic_xchg"}},
-    {"reductions are methods of tiles, such as `t.sum(axis=0)`",
-     {"warp_reduce", "block_reduce", "warp_sum", "block_sum", "shuffle_down", "shuffle_xor", "__shfl_down_sync",
-      "__shfl_xor_sync", "__reduce_add_sync"}},
+    {"reductions are methods of tiles, such as `t.sum(axis=0)`", {"warp_reduce", "block_reduce", "block_sum"}},
+    {"with `@kernel(level=\"threads\")` write `shuffle_down(v, n)`, `shuffle_xor(v, mask)`, `ballot(c)` or "
+     "`warp_sum(v)`; "
+     "reductions of tiles are methods, such as `t.sum(axis=0)`",
+     {"__shfl_sync", "__shfl_down_sync", "__shfl_up_sync", "__shfl_xor_sync", "__reduce_add_sync", "__ballot_sync",
+      "__any_sync", "__all_sync"}},
     {"`x.tile[16, 64](i, j).load()` reads a tile and `.store(t)` writes one", {"load", "store"}},
     {"there is no inline assembly", {"asm", "inline_asm", "inlined_assembly"}},
     {"a kernel takes `x: Tensor[float32, 2]`, and `mut y: Tensor[float32, 2]` to write",

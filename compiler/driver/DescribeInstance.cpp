@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DropAlternatives.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "dialect/tile/transforms/Cost.h"
 
 using namespace llvm;
@@ -31,8 +32,9 @@ std::vector<std::string> dtypesOf(const hir::Function &kernel) {
 
 /// Returns whether the result of an update depends on the order in which blocks update an element. Sums of integers,
 /// maxima and minima do not, but what an update finds does.
-bool dependsOnOrder(tile::AtomicOp update) {
-  if (update.getOld() && !update.getOld().use_empty())
+template <class Update> bool dependsOnOrder(Update update) {
+  mlir::Value old = update.getOld();
+  if (old && !old.use_empty())
     return true;
   switch (update.getKind()) {
   case tile::AtomicKind::Add:
@@ -53,8 +55,9 @@ bool dependsOnOrder(tile::AtomicOp update) {
 bool isDeterministic(tile::KernelOp kernel) {
   mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
     auto atomic = dyn_cast<tile::AtomicOp>(op);
+    auto element = dyn_cast<tile::AtomicElementOp>(op);
     auto adds = dyn_cast<tile::AddStoreOp>(op);
-    bool depends = (atomic && dependsOnOrder(atomic)) ||
+    bool depends = (atomic && dependsOnOrder(atomic)) || (element && dependsOnOrder(element)) ||
                    (adds && mlir::isa<mlir::FloatType>(adds.getView().getType().getElementType()));
     return depends ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/irgen/Body.h"
 #include "compiler/irgen/Generate.h"
+#include "compiler/irgen/ThreadNodes.h"
 #include "dialect/tile/ir/KernelAttributes.h"
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -142,6 +143,9 @@ private:
       return tile::SliceOp::create(builder, loc, operand(0), node.ints[0], operand(1), operand(2));
     case Kind::Element:
       return readElement(node, loc);
+#define HIR_THREAD(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+      return ofThread(node, loc);
     case Kind::Window:
       return {}; // its load or store reads the operands
 #define HIR_ACCESS(Name) case Kind::Name:
@@ -166,6 +170,13 @@ private:
       llvm_unreachable("a kind of node that the checker keeps out of kernels");
     }
     llvm_unreachable("every kind is listed");
+  }
+
+  mlir::Value ofThread(const hir::Node &node, Location loc) {
+    if (node.kind != Kind::Mma)
+      return threadNode(builder, loc, node, operands(node), function.threads);
+    several[&node] = threadMma(builder, loc, operands(node));
+    return {};
   }
 
   mlir::Value extract(const hir::Node &node, Location loc) {
@@ -221,16 +232,17 @@ private:
   mlir::Value update(const hir::Node &node, Location loc, mlir::Value value, ValueRange indices, mlir::Value mask) {
     mlir::Type old = used.contains(&node) ? convert(node.type) : mlir::Type(); // without it, memory answers nothing
     mlir::Value expected = node.kind == Kind::AtomicCompareExchange ? at(node.operands.back()) : mlir::Value();
+    if (function.threads.exists()) {
+      mlir::Value one = elementOf(builder, loc, at(node.operands[0]), indices);
+      return tile::AtomicElementOp::create(builder, loc, old, atomicKind(node), value, one, expected).getOld();
+    }
     return tile::AtomicOp::create(builder, loc, old, atomicKind(node), value, at(node.operands[0]), indices, mask,
                                   expected)
         .getOld();
   }
 
   mlir::Value readElement(const hir::Node &node, Location loc) {
-    mlir::Value view = at(node.operands[0]);
-    auto dims = llvm::to_vector(llvm::seq<int64_t>(node.operands.size() - 1));
-    mlir::Value one =
-        dims.empty() ? view : tile::DropOp::create(builder, loc, view, dims, operands(node, 1)).getResult();
+    mlir::Value one = elementOf(builder, loc, at(node.operands[0]), operands(node, 1));
     mlir::Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(convert(node.type)));
     return tile::LoadOp::create(builder, loc, convert(node.type), one, ValueRange(), zero);
   }
@@ -353,6 +365,8 @@ void generateKernel(const KernelRecord &record, const KernelInstance &instance, 
   kernel.setParamsAttr(builder.getDictionaryAttr(params));
   if (!instance.schedule.asksForNothing())
     kernel.setScheduleAttr(tile::ScheduleAttr::get(builder.getContext(), instance.schedule));
+  if (function.threads.exists())
+    tile::setThreads(kernel, function.threads.extents, function.threads.cluster);
   SmallVector<int64_t> optional;
   for (auto [number, argument] : llvm::enumerate(record.arguments))
     if (argument.isOptional)

@@ -153,7 +153,7 @@ const std::vector<std::string> &builtinFunctions() {
 #define SAME(name, handler) #name,
 #include "compiler/check/Builtins.def"
       // Words with a meaning in a statement, which no handler checks.
-      "range", "output_tiles", "block_idx", "grid_dim", "target", "Error"};
+      "range", "output_tiles", "block_idx", "grid_dim", "thread_idx", "block_dim", "global_idx", "target", "Error"};
   return names;
 }
 

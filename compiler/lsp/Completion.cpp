@@ -195,7 +195,8 @@ private:
           addSymbol(*module, module->names->symbols[member], 'a');
       return;
     }
-    if (base == "block_idx" || base == "grid_dim") {
+    if (base == "block_idx" || base == "grid_dim" || base == "thread_idx" || base == "block_dim" ||
+        base == "global_idx") {
       for (const char *axis : {"x", "y", "z"})
         add(axis, CompletionItemKind::Field, 'a');
       return;
@@ -222,6 +223,11 @@ private:
     if (begin > 0 && text[begin - 1] == '@' && callee == "schedule") {
       for (const tile::HintRecord &hint : tile::kHints)
         add(std::string(hint.name) + "=", CompletionItemKind::Property, 'a', "", std::string(hint.meaning));
+      return;
+    }
+    if (begin > 0 && text[begin - 1] == '@' && callee == "kernel") {
+      for (const char *argument : {"level=", "threads=", "cluster="})
+        add(argument, CompletionItemKind::Property, 'a', "", builtinDocumentation("kernel"));
       return;
     }
     auto symbol = file.names->ofModule.find(callee);

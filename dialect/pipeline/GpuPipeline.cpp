@@ -5,6 +5,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/kgpu/ir/Walks.h"
 #include "dialect/pipeline/Phases.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Pass/PassOptions.h"
@@ -16,6 +17,8 @@ using namespace mlir;
 namespace kpkg {
 
 KernelKind kindOf(tile::KernelOp kernel) {
+  if (tile::isOfThreads(kernel))
+    return KernelKind::Threads;
   if (kgpu::getLaunch(kernel).consumers != 0)
     return KernelKind::Warpgroups;
   return kgpu::containsOp<tile::DotOp>(kernel) ? KernelKind::Mma : KernelKind::Rows;
@@ -49,7 +52,9 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RunPipelineOfKind)
 
   StringRef getArgument() const override { return "gpu-pipeline-of-kind"; }
-  StringRef getDescription() const override { return "runs the pipeline of rows, of mma.sync or of warpgroups"; }
+  StringRef getDescription() const override {
+    return "runs the pipeline of rows, of mma.sync, of warpgroups or of threads";
+  }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<kgpu::KgpuDialect, scf::SCFDialect, arith::ArithDialect, math::MathDialect, ub::UBDialect>();
   }
@@ -63,6 +68,9 @@ public:
       break;
     case KernelKind::Mma:
       addMmaPasses(passes, launch);
+      break;
+    case KernelKind::Threads:
+      addThreadPasses(passes);
       break;
     case KernelKind::Warpgroups:
       addWarpgroupPasses(passes, launch);

@@ -1,4 +1,4 @@
-// The phases of the GPU pipelines: three kinds of kernels, and the phases that they share.
+// The phases of the GPU pipelines: four kinds of kernels, and the phases that they share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "dialect/kgpu/ir/KgpuDialect.h"
@@ -10,6 +10,7 @@ namespace kpkg {
 enum class KernelKind {
   Rows,       ///< no matrix product
   Mma,        ///< matrix products by mma.sync or FMAs: every warp loads and computes
+  Threads,    ///< at thread level: the author wrote the code of one thread
   Warpgroups, ///< matrix products by wgmma: a producer warp copies, consumer warpgroups compute
 };
 
@@ -21,6 +22,7 @@ KernelKind kindOf(tile::KernelOp kernel);
 void addRowPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
 void addMmaPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
 void addWarpgroupPasses(mlir::OpPassManager &passes, const kgpu::Launch &launch);
+void addThreadPasses(mlir::OpPassManager &passes);
 
 /// Adds the shared beginning of the phase "laid out": a layout for every tile.
 void addLayouts(mlir::OpPassManager &passes);

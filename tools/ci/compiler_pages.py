@@ -23,7 +23,10 @@ LLVM = Path(os.environ.get("KPKG_LLVM_PREFIX", "/usr/lib/llvm-22"))
 PAGES: dict[str, tuple[str, list[tuple[str, list[str]]]]] = {
     "tile-dialect.md": (
         "The tile dialect",
-        [("dialect/tile/ir/TileOps.td", ["--gen-dialect-doc", "-dialect=tile", r"-op-include-regex=tile\..*"])],
+        [
+            ("dialect/tile/ir/TileOps.td", ["--gen-dialect-doc", "-dialect=tile", r"-op-include-regex=tile\..*"]),
+            ("dialect/tile/ir/ThreadOps.td", ["--gen-op-doc", r"-op-include-regex=tile\..*"]),
+        ],
     ),
     "plan-dialect.md": (
         "The plan dialect",

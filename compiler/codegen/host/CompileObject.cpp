@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/cache/CodeCache.h"
 #include "compiler/codegen/host/HostCode.h"
+#include "compiler/codegen/host/ThreadFrames.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -125,6 +126,8 @@ std::vector<HostKernel> kernelsOf(mlir::ModuleOp module) {
     kernel.symbol = function.getSymName().str();
     if (auto scratch = function->getAttrOfType<mlir::IntegerAttr>(attributes::scratch))
       kernel.scratchBytes = scratch.getInt();
+    if (auto threads = function->getAttrOfType<mlir::IntegerAttr>(attributes::threads))
+      kernel.frames = threads.getInt();
     kernel.isPersistent = function->hasAttr(attributes::persistent);
     kernel.asserts = strings(function, attributes::asserts);
     kernel.prints = strings(function, attributes::prints);
@@ -155,6 +158,9 @@ std::string cacheKey(const Module &module, unsigned optLevel) {
   return CodeCache::keyOf({"object", LLVM_VERSION_STRING, KPKG_SOURCE_DIGEST, std::to_string(optLevel), bitcode});
 }
 
+/// Returns the key of the sizes of that object's coroutine frames.
+std::string frameKey(StringRef key) { return CodeCache::keyOf({"frames", key}); }
+
 } // namespace
 
 Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::CpuTarget &target, unsigned optLevel) {
@@ -169,11 +175,13 @@ Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::Cp
     return translated.takeError();
   CodeCache cache = CodeCache::fromEnvironment();
   std::string key = cacheKey(**translated, optLevel);
-  if (auto bytes = cache.read(key)) {
+  if (auto bytes = cache.read(key); bytes && addFrames(object.kernels, cache.read(frameKey(key)).value_or(""))) {
     object.bytes = std::move(*bytes);
     return object;
   }
   optimize(**translated, **machine, optLevel);
+  std::string frames = settleFrames(**translated);
+  addFrames(object.kernels, frames);
   SmallString<0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager emission;
@@ -181,6 +189,8 @@ Expected<HostObject> compileToObject(mlir::ModuleOp module, const lower::cpu::Cp
     return createStringError("LLVM cannot write objects for %s", target.isa.str().c_str());
   emission.run(**translated);
   object.bytes = std::string(bytes);
+  if (!frames.empty())
+    cache.write(frameKey(key), frames);
   cache.write(key, object.bytes);
   return object;
 }
@@ -194,6 +204,7 @@ Expected<std::string> compileToLlvmText(mlir::ModuleOp module, const lower::cpu:
   if (!translated)
     return translated.takeError();
   optimize(**translated, **machine, optLevel);
+  settleFrames(**translated);
   std::string text;
   raw_string_ostream stream(text);
   (*translated)->print(stream, nullptr);

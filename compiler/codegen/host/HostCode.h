@@ -13,6 +13,7 @@ namespace kpkg::compiler {
 struct HostKernel {
   std::string symbol;
   int64_t scratchBytes = 0;
+  int64_t frames = 0; ///< coroutines of a task, one for each thread that waits for others
   bool isPersistent = false;
   std::vector<std::string> asserts;
   std::vector<std::string> prints;

@@ -10,6 +10,7 @@
 // nothing: a few bytes are cheaper than the barrier before the bytes' second use.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/Positions.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -54,7 +55,9 @@ Buffer lifeOf(AllocOp op, const Positions &positions) {
   }
   // Other CTAs may write to the buffer at any time.
   bool isRemote = llvm::any_of(users, llvm::IsaPred<ExchangeOp, ExchangeInitOp>);
-  if (buffer.size <= kSmallBytes || isRemote) {
+  // At thread level the author's barriers do not order accesses to different memories.
+  bool isOfThreads = tile::isOfThreads(op->getParentOfType<tile::KernelOp>());
+  if (buffer.size <= kSmallBytes || isRemote || isOfThreads) {
     buffer.first = 0;
     buffer.last = positions.next;
   }

@@ -1,6 +1,7 @@
 // Registers the kgpu dialect and verifies the attributes of kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 
 using namespace mlir;
 using namespace kpkg;
@@ -94,6 +95,11 @@ LogicalResult KgpuDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kLaunchAttribute) {
     if (!isa<LaunchAttr>(attribute.getValue()))
       return op->emitOpError() << "attribute '" << name << "' must be a #kgpu.launch";
+    const Launch launch = cast<LaunchAttr>(attribute.getValue()).getLaunch();
+    if (launch.threads != 0 && launch.consumers == 0 && !llvm::isPowerOf2_32(launch.threads) &&
+        !tile::isOfThreads(kernel))
+      return op->emitOpError() << "has a launch that has " << launch.threads
+                               << " threads, which is no power of two up to 1024";
     return success();
   }
   if (name == kTensorMapsAttribute)

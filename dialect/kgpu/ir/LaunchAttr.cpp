@@ -83,8 +83,8 @@ LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError, L
   if (launch.consumers != 0) {
     if (failed(verifyRoles(emitError, launch)))
       return failure();
-  } else if (launch.threads != 0 && (!llvm::isPowerOf2_32(launch.threads) || launch.threads > 1024)) {
-    return emitError() << "a launch has " << launch.threads << " threads, which is no power of two up to 1024";
+  } else if (launch.threads > 1024) { // KgpuDialect verifies that layouts have a power of two
+    return emitError() << "a launch has " << launch.threads << " threads, and a CTA at most 1024";
   }
   if (!llvm::isPowerOf2_32(launch.cluster) || launch.cluster > 16)
     return emitError() << "a launch has clusters of " << launch.cluster << " CTAs, which is no power of two up to 16";

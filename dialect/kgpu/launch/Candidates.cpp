@@ -21,6 +21,7 @@
 #include "dialect/kgpu/launch/HoistLoads.h"
 #include "dialect/kgpu/launch/PrefetchLoads.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
+#include "dialect/tile/ir/ThreadOps.h"
 
 namespace kpkg::kgpu {
 namespace {
@@ -332,6 +333,8 @@ static bool overlapsOther(const Launch &launch, tile::KernelOp kernel, const Wor
 }
 
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target) {
+  if (tile::isOfThreads(kernel)) // the author has chosen it
+    return {{.threads = unsigned(tile::threadCount(kernel)), .cluster = unsigned(tile::clusterSize(kernel))}};
   Work work = measure(kernel, target);
   llvm::SmallVector<Launch> late = forWork(work, target), result;
   bool anyStrides = isForAnyStrides(kernel, work);

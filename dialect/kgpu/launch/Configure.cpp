@@ -11,6 +11,7 @@
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/kgpu/launch/LaunchRemarks.h"
+#include "dialect/tile/ir/ThreadOps.h"
 
 namespace kpkg::kgpu {
 #define GEN_PASS_DEF_KGPUCONFIGURE
@@ -30,6 +31,11 @@ struct KgpuConfigure final : impl::KgpuConfigureBase<KgpuConfigure> {
     }
     if (!kernel->hasAttr(tile::kTargetAttribute)) {
       kernel.emitError() << "has no attribute '" << tile::kTargetAttribute << "'";
+      return signalPassFailure();
+    }
+    if (unsigned most = std::max(targetOf(kernel).maxCluster, 1u); tile::clusterSize(kernel) > most) {
+      kernel.emitError() << "asks for clusters of " << tile::clusterSize(kernel) << " blocks, "
+                         << llvm::StringRef(targetOf(kernel).name) << " has clusters of up to " << most;
       return signalPassFailure();
     }
     if (!kernel->hasAttr(kLaunchAttribute) && failed(chooseLaunch(kernel)))

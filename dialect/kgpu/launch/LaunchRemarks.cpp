@@ -10,6 +10,7 @@
 #include "dialect/kgpu/launch/Hints.h"
 #include "dialect/kgpu/launch/PrefetchLoads.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
+#include "dialect/tile/ir/ThreadOps.h"
 
 namespace kpkg::kgpu {
 namespace {
@@ -124,6 +125,8 @@ WhyNot whyNotPersistent(const Work &work, const TargetModel &target) {
 } // namespace
 
 void remarkOnLaunch(tile::KernelOp kernel) {
+  if (tile::isOfThreads(kernel))
+    return; // the author has chosen the launch
   Launch launch = getLaunch(kernel);
   const TargetModel &target = targetOf(kernel);
   llvm::SmallVector<tile::DotOp> dots = opsIn<tile::DotOp>(kernel);

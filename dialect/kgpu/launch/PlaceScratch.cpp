@@ -9,6 +9,7 @@
 // On exit: no tile.scratch is left. Accesses stay ops of the tile dialect. kgpu-insert-barriers orders them.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/ir/KgpuDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 
 using namespace mlir;
 
@@ -20,7 +21,9 @@ namespace {
 struct PlaceScratch final : impl::KgpuPlaceScratchBase<PlaceScratch> {
   void runOnOperation() override {
     Launch launch = getLaunch(getOperation());
-    bool isAlone = launch.blocks == 1 && launch.cluster == 1 && launch.consumers == 0;
+    // At thread level each block of a cluster has memory of its own.
+    bool isAlone =
+        tile::isOfThreads(getOperation()) || (launch.blocks == 1 && launch.cluster == 1 && launch.consumers == 0);
     WalkResult result = getOperation().walk([&](tile::ScratchOp scratch) {
       if (!isAlone) {
         scratch.emitOpError("is in a kernel with roles or clusters, or with several blocks in a CTA");

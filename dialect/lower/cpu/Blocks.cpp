@@ -91,7 +91,7 @@ LogicalResult KernelEmitter::emitOp(Operation &op) {
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::IfOp branch) { return emitIf(branch); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
-      .Default([&](Operation *) { return emitScalarOp(op); });
+      .Default([&](Operation *other) { return tile::isThreadOp(other) ? emitThreadOp(op) : emitScalarOp(op); });
 }
 
 LogicalResult KernelEmitter::emitScalarMemoryOp(Operation &op) {
@@ -183,7 +183,7 @@ LogicalResult KernelEmitter::emitScalarOp(Operation &op) {
         return success();
       })
       .Case([&](tile::ScratchOp scratch) {
-        View view = scratchMemory(scratch);
+        View view = tile::isOfThreads(kernel) ? sharedMemoryOf(scratch) : scratchMemory(scratch);
         views[scratch.getResult()] = view;
         return success();
       })

@@ -177,7 +177,47 @@ void KernelEmitter::openBlocks(Value begin, Value end, bool areTiles) {
   }
 }
 
+/// Binds the arguments and the grid of a call record.
+void KernelEmitter::bindCall(Value call) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  scratch = loadWord(builder, loc, call, record::scratch, pointer);
+  printFunction = loadWord(builder, loc, call, record::print, pointer);
+  printContext = loadWord(builder, loc, call, record::printContext, pointer);
+  gridDims.clear();
+  for (int axis = 0; axis < 3; ++axis) {
+    Value dim = loadWord(builder, loc, call, record::grid + 8 * axis, builder.getI64Type());
+    gridDims.push_back(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), dim));
+  }
+  bindArguments(loadWord(builder, loc, call, record::args, pointer));
+}
+
+/// Makes the status of the task, and a location for accesses that must not happen, large enough for any element.
+void KernelEmitter::makeStatus() {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
+  Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
+  dummy = LLVM::AllocaOp::create(builder, loc, pointer, i64, one, 8);
+  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i64, 0), dummy, 8);
+  status = LLVM::AllocaOp::create(builder, loc, pointer, i32, one, 4);
+  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i32, 0), status, 4);
+}
+
+/// Ends the kernel's entry, and describes it for the package.
+void KernelEmitter::finishEntry(LLVM::LLVMFuncOp function) {
+  builder.setInsertionPointToEnd(entryBlock);
+  loc = kernel.getLoc();
+  LLVM::ReturnOp::create(builder, loc, LLVM::LoadOp::create(builder, loc, builder.getI32Type(), status).getResult());
+  function->setAttr(attributes::kernel, builder.getUnitAttr());
+  function->setAttr(attributes::scratch, builder.getI64IntegerAttr(scratchPeak));
+  if (threads.waits)
+    function->setAttr(attributes::threads, builder.getI64IntegerAttr(threads.count * threads.cluster));
+  function->setAttr(attributes::asserts, builder.getArrayAttr(asserts));
+  function->setAttr(attributes::prints, builder.getArrayAttr(prints));
+}
+
 LogicalResult KernelEmitter::run() {
+  if (tile::isOfThreads(kernel))
+    return runThreads();
   if (!kernel.getBody().hasOneBlock())
     return error(kernel, "kernels with unstructured control flow are not supported on the CPU");
   Block &body = kernel.getBody().front();
@@ -202,37 +242,16 @@ LogicalResult KernelEmitter::run() {
   auto pointer = LLVM::LLVMPointerType::get(context);
   Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
   LLVM::LLVMFuncOp function = makeFunction(kernel.getSymName(), i32, {pointer, i64, i64});
-  Value call = function.getArgument(0);
-  scratch = loadWord(builder, loc, call, record::scratch, pointer);
-  printFunction = loadWord(builder, loc, call, record::print, pointer);
-  printContext = loadWord(builder, loc, call, record::printContext, pointer);
-  Value one = LLVM::ConstantOp::create(builder, loc, i64, 1);
-  // A location for accesses that must not happen, large enough for any element.
-  dummy = LLVM::AllocaOp::create(builder, loc, pointer, i64, one, 8);
-  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i64, 0), dummy, 8);
-  status = LLVM::AllocaOp::create(builder, loc, pointer, i32, one, 4);
-  LLVM::StoreOp::create(builder, loc, LLVM::ConstantOp::create(builder, loc, i32, 0), status, 4);
-  gridDims.clear();
-  for (int axis = 0; axis < 3; ++axis) {
-    Value dim = loadWord(builder, loc, call, record::grid + 8 * axis, i64);
-    gridDims.push_back(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), dim));
-  }
-  bindArguments(loadWord(builder, loc, call, record::args, pointer));
+  bindCall(function.getArgument(0));
+  makeStatus();
   Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(1));
   Value end = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), function.getArgument(2));
   openBlocks(begin, end, bool(tiles));
   if (mlir::failed(emitBlock(body)))
     return failure();
-  builder.setInsertionPointToEnd(entryBlock);
-  loc = kernel.getLoc();
-  LLVM::ReturnOp::create(builder, loc, LLVM::LoadOp::create(builder, loc, i32, status).getResult());
-
-  function->setAttr(attributes::kernel, builder.getUnitAttr());
-  function->setAttr(attributes::scratch, builder.getI64IntegerAttr(scratchPeak));
+  finishEntry(function);
   if (tiles)
     function->setAttr(attributes::persistent, builder.getUnitAttr());
-  function->setAttr(attributes::asserts, builder.getArrayAttr(asserts));
-  function->setAttr(attributes::prints, builder.getArrayAttr(prints));
   return success();
 }
 

@@ -14,7 +14,7 @@
 #include "dialect/lower/cpu/CpuTarget.h"
 #include "dialect/lower/cpu/Dot.h"
 #include "dialect/lower/cpu/Elements.h"
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -71,6 +71,9 @@ private:
   // Entry.cpp
   mlir::Value argumentWord(mlir::Value words, int64_t position);
   void bindArguments(mlir::Value words);
+  void bindCall(mlir::Value call);
+  void makeStatus();
+  void finishEntry(mlir::LLVM::LLVMFuncOp function);
   mlir::LogicalResult emitTileCount(tile::ForTilesOp loop);
   mlir::LogicalResult emitTileLoopBody(tile::ForTilesOp loop);
   void openBlocks(mlir::Value begin, mlir::Value end, bool areTiles);
@@ -207,7 +210,14 @@ private:
   mlir::Value emitGather(tile::GatherOp op, const Position &position);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  mlir::Value updateElement(tile::AtomicOp op, mlir::Value pointer, const Position &position);
+  /// An update of one element. `expected` is null but for compare_exchange. `isOfBlock`: no other task accesses it.
+  struct Update {
+    tile::AtomicKind kind;
+    mlir::Type element;
+    mlir::Value value, expected;
+    bool isOfBlock;
+  };
+  mlir::Value updateElement(const Update &update, mlir::Value pointer);
   mlir::Value addToNarrowFloat(mlir::Value pointer, mlir::Value value, mlir::Type element);
   /// Calls `function(pointer, valid, position)` for each element of index tiles of `shape`. For elements that must not
   /// be accessed, the pointer is `dummy`. A null `valid` means that all are accessed.
@@ -274,6 +284,40 @@ private:
   size_t levelOf(mlir::ValueRange values);
   /// Runs `build` with the insertion point in the outermost scope where all `operands` are defined.
   mlir::Value hoisted(mlir::ValueRange operands, llvm::function_ref<mlir::Value()> build);
+
+  // Threads.cpp, ThreadExchange.cpp: kernels at thread level.
+  /// What the threads of a cluster share: bytes and offsets in scratch memory, and values of the code of one thread.
+  struct ThreadMemory {
+    int64_t count = 0, cluster = 1; ///< threads of a block, blocks
+    bool waits = false;             ///< threads wait for each other
+    int64_t shared = 0, sharedBytes = 0;
+    llvm::DenseMap<mlir::Operation *, int64_t> sharedOffsets; ///< of tile.scratch, in the memory of a block
+    int64_t context = 0, sites = 0, phases = 0, slots = 0;
+    int64_t slotWords = 0;        ///< words that a lane exchanges at once
+    mlir::Value id, rank, number; ///< in the block; of the block in the cluster; in the cluster
+    mlir::Value site;             ///< the address of the place where the thread waits
+  };
+  mlir::LogicalResult runThreads();
+  void layOutThreads();
+  void bindThread(mlir::Value number);
+  mlir::LogicalResult emitCoroutine();
+  void emitRunOfCluster(mlir::Value call);
+  void declareOnce(llvm::StringRef name, mlir::LLVM::LLVMFunctionType type);
+  void suspend(mlir::Operation *op, tile::ThreadScope scope);
+  mlir::Value scratchAt(int64_t offset);
+  mlir::Value wordAt(mlir::Value base, mlir::Value index, int64_t bytes);
+  mlir::LogicalResult emitThreadOp(mlir::Operation &op);
+  View sharedMemoryOf(tile::ScratchOp op);
+  mlir::Value laneOfThread();
+  mlir::Value exchange(mlir::Operation *op, llvm::ArrayRef<mlir::Value> words);
+  mlir::Value wordOfLane(mlir::Value base, mlir::Value lane, int64_t number);
+  mlir::Value toWord(mlir::Value value, mlir::Type element);
+  mlir::Value fromWord(mlir::Value word, mlir::Type element);
+  mlir::LogicalResult emitShuffle(tile::ShuffleOp op);
+  mlir::LogicalResult emitVote(tile::VoteOp op);
+  mlir::LogicalResult emitAtomicElement(tile::AtomicElementOp op);
+  mlir::LogicalResult emitCopyAsync(tile::CopyAsyncOp op);
+  mlir::LogicalResult emitThreadMma(tile::ThreadMmaOp op);
 
   // Small builders.
   mlir::Value constant(mlir::TypedAttr attribute);
@@ -343,6 +387,7 @@ private:
 
   int64_t scratchBytes = 0, scratchPeak = 0;
   llvm::SmallVector<mlir::Attribute> asserts, prints;
+  ThreadMemory threads;
 };
 
 } // namespace kpkg::lower::cpu

@@ -18,7 +18,18 @@ inline constexpr llvm::StringLiteral scratch = "kpkg.scratch";       ///< i64: b
 inline constexpr llvm::StringLiteral persistent = "kpkg.persistent"; ///< Unit: `<symbol>$tiles` returns the tile count.
 inline constexpr llvm::StringLiteral asserts = "kpkg.asserts";       ///< Array of strings: messages of tile.assert.
 inline constexpr llvm::StringLiteral prints = "kpkg.prints";         ///< Array of strings: formats of tile.print.
+inline constexpr llvm::StringLiteral threads = "kpkg.threads";       ///< i64: coroutines of a task, with a frame each.
+inline constexpr llvm::StringLiteral coroutine = "kpkg.coroutine";   ///< Unit: this function waits at some calls.
 } // namespace attributes
+
+/// The suffixes of a kernel's coroutine, which is the code of one thread, and of the global with its frame's bytes.
+inline constexpr llvm::StringLiteral coroutineSuffix = "$thread";
+inline constexpr llvm::StringLiteral frameBytesSuffix = "$frame_bytes";
+/// Functions that later steps replace: a suspension; (address of the global, bytes) that tells the size of a frame.
+inline constexpr llvm::StringLiteral suspendName = "kpkg.suspend";
+inline constexpr llvm::StringLiteral frameSizeName = "kpkg.frame_size";
+/// The function that runs the threads of a cluster.
+inline constexpr llvm::StringLiteral runThreadsName = "kpkg.run_threads";
 
 /// The suffix of the function that counts the tiles of a persistent kernel.
 inline constexpr llvm::StringLiteral tilesSuffix = "$tiles";

@@ -1,6 +1,7 @@
 // Runs the passes from tile kernels to the LLVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/lower/cpu/BatchRows.h"
+#include "dialect/lower/cpu/Coroutines.h"
 #include "dialect/lower/cpu/KernelEmitter.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/lower/cpu/SinkStores.h"
@@ -44,6 +45,13 @@ void registerLoweringDialects(DialectRegistry &registry) {
 LogicalResult emitKernels(ModuleOp module, const CpuTarget &target) {
   SmallVector<tile::KernelOp> kernels(module.getOps<tile::KernelOp>());
   for (tile::KernelOp kernel : kernels) {
+    if (tile::isOfThreads(kernel)) {
+      RowBatch alone;
+      if (mlir::failed(KernelEmitter(kernel, target, alone).run()))
+        return failure();
+      kernel.erase();
+      continue;
+    }
     kernel.walk([](tile::AddStoreOp store) { tile::expandAddStore(store); });
     tile::densifyDots(kernel);
     tile::expandUnpacks(kernel);
@@ -95,7 +103,10 @@ LogicalResult lowerToLLVM(ModuleOp module, const CpuTarget &target) {
   divideExactly(module);
   if (mlir::failed(expandVectorMath(module)) || mlir::failed(expandRest(module)))
     return failure();
-  return failure(mlir::failed(convertScf(module)) || mlir::failed(convertRest(module)));
+  if (mlir::failed(convertScf(module)) || mlir::failed(convertRest(module)))
+    return failure();
+  splitAtSuspensions(module);
+  return success();
 }
 
 namespace {

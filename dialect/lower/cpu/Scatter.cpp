@@ -81,24 +81,23 @@ static std::optional<tile::ReduceKind> reductionOf(tile::AtomicKind kind) {
 }
 
 /// Emits the update of one element, and returns the old one as it is in memory.
-Value KernelEmitter::updateElement(tile::AtomicOp op, Value pointer, const Position &position) {
+Value KernelEmitter::updateElement(const Update &update, Value pointer) {
   using enum LLVM::AtomicOrdering;
-  Type element = cast<RankedTensorType>(op.getValue().getType()).getElementType();
-  Value value = toMemory(emit(op.getValue(), position), element);
+  Type element = update.element;
+  Value value = toMemory(update.value, element);
   if (isNarrowFloat(element))
     return addToNarrowFloat(pointer, value, element);
-  bool isOfBlock = !isa<BlockArgument>(tile::argumentOf(op.getView())); // no other thread accesses it
-  if (std::optional<tile::ReduceKind> reduction = reductionOf(op.getKind()); reduction && isOfBlock) {
+  if (std::optional<tile::ReduceKind> reduction = reductionOf(update.kind); reduction && update.isOfBlock) {
     Value old = loadElements(pointer, element, 0);
-    storeElements(accumulate(*reduction, old, emit(op.getValue(), position)), pointer, element);
+    storeElements(accumulate(*reduction, old, update.value), pointer, element);
     return toMemory(old, element);
   }
-  if (op.getKind() != tile::AtomicKind::CompareExchange)
-    return LLVM::AtomicRMWOp::create(builder, loc, atomicInstruction(op.getKind(), isa<FloatType>(element)), pointer,
+  if (update.kind != tile::AtomicKind::CompareExchange)
+    return LLVM::AtomicRMWOp::create(builder, loc, atomicInstruction(update.kind, isa<FloatType>(element)), pointer,
                                      value, monotonic);
   Type bits = builder.getIntegerType(unsigned(8 * memoryBytes(element)));
   auto bitsOf = [&](Value of) { return builder.createOrFold<arith::BitcastOp>(loc, bits, of); };
-  Value expected = bitsOf(toMemory(emit(op.getExpected(), position), element));
+  Value expected = bitsOf(toMemory(update.expected, element));
   Value found = LLVM::AtomicCmpXchgOp::create(builder, loc, pointer, expected, bitsOf(value), monotonic, monotonic);
   Value old = LLVM::ExtractValueOp::create(builder, loc, found, 0);
   return builder.createOrFold<arith::BitcastOp>(loc, memoryType(element), old);
@@ -113,7 +112,10 @@ LogicalResult KernelEmitter::emitAtomic(tile::AtomicOp op) {
     before = allocate(type);
   forEachIndexed(op.getView(), op.getIndices(), op.getMask(), type.getShape(),
                  [&](Value pointer, Value valid, const Position &position) {
-                   Value old = updateElement(op, pointer, position);
+                   Update update{op.getKind(), element, emit(op.getValue(), position),
+                                 op.getExpected() ? emit(op.getExpected(), position) : Value(),
+                                 !isa<BlockArgument>(tile::argumentOf(op.getView()))};
+                   Value old = updateElement(update, pointer);
                    if (!hasOld)
                      return;
                    old = fromMemory(old, element);

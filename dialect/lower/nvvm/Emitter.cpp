@@ -44,7 +44,7 @@ LogicalResult Emitter::emit(Operation *op) {
 LogicalResult Emitter::emitTileOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tile::BlockIdOp block) { return emitAs(block, {blockId(block.getAxis())}); })
-      .Case([&](tile::GridDimOp size) { return emitAs(size, {grid[unsigned(size.getAxis())]}); })
+      .Case([&](tile::GridDimOp size) { return emitAs(size, {gridDim(size.getAxis())}); })
       .Case([&](tile::DimOp dim) { return emitAs(dim, {view(dim.getView()).shape[dim.getDimension()]}); })
       .Case(
           [&](tile::StrideOp stride) { return emitAs(stride, {view(stride.getView()).stride[stride.getDimension()]}); })
@@ -75,7 +75,7 @@ LogicalResult Emitter::emitTileOp(Operation *op) {
       .Case([&](tile::ScanOp scan) { return emitScan(scan); })
       .Case([&](tile::AssertOp check) { return emitAssert(check); })
       .Case([&](tile::PrintOp print) { return emitPrint(print); })
-      .Default([&](Operation *other) { return emitStandardOp(other); });
+      .Default([&](Operation *other) { return tile::isThreadOp(other) ? emitThreadOp(other) : emitStandardOp(other); });
 }
 
 LogicalResult Emitter::emitKgpuOp(Operation *op) {

@@ -4,7 +4,7 @@
 #include "dialect/kgpu/ir/KgpuDialect.h"
 #include "dialect/lower/nvvm/AlongAxis.h"
 #include "dialect/lower/nvvm/ThreadPlace.h"
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 
@@ -37,6 +37,8 @@ private:
   mlir::LogicalResult makeFunction();
   /// Returns this thread's kernel block along an axis.
   Value blockId(tile::GridAxis axis);
+  /// Returns the number of blocks along an axis.
+  Value gridDim(tile::GridAxis axis);
   /// Returns an !llvm.ptr to the kernel's tensor map of this number in `kgpu.tensor_maps`.
   Value tensorMap(unsigned number) const { return tensorMaps[number]; }
 
@@ -93,14 +95,34 @@ private:
   mlir::LogicalResult emitSlice(tile::SliceOp op);
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitGenericLoad(tile::LoadOp op, Value fill);
+  mlir::LogicalResult emitGenericStore(tile::StoreOp op, Value mask);
 
   // GatherScatter.cpp
   mlir::LogicalResult emitGather(tile::GatherOp op);
   mlir::LogicalResult emitScatter(tile::ScatterOp op);
   mlir::LogicalResult emitAtomic(tile::AtomicOp op);
-  mlir::Value updateElement(tile::AtomicOp op, mlir::Value pointer, unsigned reg);
+  /// An update of one element. `expected` is null but for compare_exchange.
+  struct Update {
+    tile::AtomicKind kind;
+    mlir::Type element;
+    Value value, expected;
+    bool hasOld;
+  };
+  Value updateElement(const Update &update, Value pointer);
   std::pair<Value, Value> elementAt(const View &part, mlir::ValueRange indices, Value mask, mlir::RankedTensorType type,
                                     unsigned reg);
+
+  // Threads.cpp: kernels at thread level
+  static bool isGeneric(Value pointer);
+  mlir::LogicalResult emitThreadOp(mlir::Operation *op);
+  void emitThreadBarrier(tile::ThreadScope scope);
+  mlir::LogicalResult emitSharedOfRank(tile::SharedOfRankOp op);
+  mlir::LogicalResult emitShuffle(tile::ShuffleOp op);
+  mlir::LogicalResult emitVote(tile::VoteOp op);
+  mlir::LogicalResult emitAtomicElement(tile::AtomicElementOp op);
+  mlir::LogicalResult emitCopyAsync(tile::CopyAsyncOp op);
+  mlir::LogicalResult emitThreadMma(tile::ThreadMmaOp op);
 
   // AsyncCopy.cpp
   mlir::LogicalResult emitAsyncCopy(kgpu::AsyncCopyOp op);

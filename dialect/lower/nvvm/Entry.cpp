@@ -120,8 +120,18 @@ LogicalResult Emitter::makeFunction() {
   return success();
 }
 
+Value Emitter::gridDim(tile::GridAxis axis) {
+  Value extent = grid[unsigned(axis)];
+  // The grid of a launch counts clusters, whose blocks each have a place at thread level.
+  if (!tile::isOfThreads(kernel) || axis != tile::GridAxis::x || launch.cluster == 1)
+    return extent;
+  return arith::MulIOp::create(builder, extent, arith::ConstantIndexOp::create(builder, launch.cluster));
+}
+
 Value Emitter::blockId(tile::GridAxis axis) {
   Value id = ctaId(builder, axis);
+  if (tile::isOfThreads(kernel))
+    return asIndex(id);
   if (axis == tile::GridAxis::x && launch.ctas() > 1) {
     Value size = constantOf(builder, launch.ctas());
     id = arith::DivUIOp::create(builder, id, size);

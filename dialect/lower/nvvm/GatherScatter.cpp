@@ -67,24 +67,24 @@ std::pair<Value, Value> Emitter::elementAt(const View &part, ValueRange indices,
   return {pointer, inside};
 }
 
-/// Emits the update of register `reg`'s element at `pointer`, and returns the old element.
-Value Emitter::updateElement(tile::AtomicOp op, Value pointer, unsigned reg) {
+/// Emits the update of the element at `pointer`, and returns the old element.
+Value Emitter::updateElement(const Update &update, Value pointer) {
   using enum LLVM::AtomicOrdering;
-  Type element = cast<RankedTensorType>(op.getValue().getType()).getElementType();
+  Type element = update.element;
   auto inMemory = [&](Value value) {
     return element.isIndex() ? arith::IndexCastOp::create(builder, builder.getI64Type(), value).getResult() : value;
   };
-  Value value = inMemory(registersOf(op.getValue())[reg]);
-  StringRef scope = isShared(pointer) ? "block" : "device";
-  if (op.getKind() == tile::AtomicKind::CompareExchange) {
-    Value expected = bitsOfElement(builder, inMemory(registersOf(op.getExpected())[reg]));
+  Value value = inMemory(update.value);
+  StringRef scope = isShared(pointer) && launch.cluster == 1 ? "block" : "device";
+  if (update.kind == tile::AtomicKind::CompareExchange) {
+    Value expected = bitsOfElement(builder, inMemory(update.expected));
     Value found = LLVM::AtomicCmpXchgOp::create(builder, pointer, expected, bitsOfElement(builder, value), monotonic,
                                                 monotonic, scope);
     return elementOfBits(builder, LLVM::ExtractValueOp::create(builder, found, 0), element);
   }
-  LLVM::AtomicBinOp instruction = atomicInstruction(op.getKind(), isa<FloatType>(element));
+  LLVM::AtomicBinOp instruction = atomicInstruction(update.kind, isa<FloatType>(element));
   Value old = LLVM::AtomicRMWOp::create(builder, instruction, pointer, value, monotonic, scope);
-  return op.getOld() && element.isIndex() ? arith::IndexCastOp::create(builder, element, old).getResult() : old;
+  return update.hasOld && element.isIndex() ? arith::IndexCastOp::create(builder, element, old).getResult() : old;
 }
 
 /// Emits relaxed updates, with the scope of all who have access. Where their results are unused, ptxas emits reductions
@@ -97,12 +97,16 @@ LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
   bool hasOld = op.getOld() && !op.getOld().use_empty();
   Value first = place.isFirstReplica(layout);
   TileRegisters old;
+  auto updateOf = [&](unsigned reg) {
+    Value expected = op.getExpected() ? registersOf(op.getExpected())[reg] : Value();
+    return Update{op.getKind(), element, registersOf(op.getValue())[reg], expected, bool(op.getOld())};
+  };
   for (unsigned reg = 0; reg < layout.registers(); ++reg) {
     auto [pointer, inside] = elementAt(part, op.getIndices(), op.getMask(), type, reg);
     if (first)
       inside = inside ? arith::AndIOp::create(builder, inside, first).getResult() : first;
     if (!inside) {
-      old.push_back(updateElement(op, pointer, reg));
+      old.push_back(updateElement(updateOf(reg), pointer));
       continue;
     }
     OpBuilder::InsertionGuard guard(builder);
@@ -111,7 +115,7 @@ LogicalResult Emitter::emitAtomic(tile::AtomicOp op) {
       zero = arith::ConstantOp::create(builder, builder.getZeroAttr(element));
     auto branch = scf::IfOp::create(builder, hasOld ? TypeRange(element) : TypeRange(), inside, hasOld);
     builder.setInsertionPointToStart(branch.thenBlock());
-    Value found = updateElement(op, pointer, reg);
+    Value found = updateElement(updateOf(reg), pointer);
     if (!hasOld)
       continue;
     scf::YieldOp::create(builder, found);

@@ -74,7 +74,11 @@ bool Emitter::isNeverWritten(const View &part) { return !part.type.getIsMut() &&
 
 /// Returns an i1: whether a view of rank 0 has its element.
 Value Emitter::hasElement(const View &part) {
-  if (isShared(part.pointer)) // where 0 is an address, and a CTA runs one block
+  // Indexed elements of an argument exist only where it has extents. In shared memory 0 is an address, and a CTA runs
+  // one block.
+  if (part.valid && !inGrid)
+    return part.valid;
+  if (isShared(part.pointer))
     return part.valid ? part.valid : arith::ConstantIntOp::create(builder, builder.getI1Type(), 1).getResult();
   Value null = LLVM::ZeroOp::create(builder, part.pointer.getType());
   Value there = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne, part.pointer, null);
@@ -119,6 +123,8 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
   unsigned bytes = part.type.getElementBytes();
   Value fill = scalar(op.getFill());
   auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
+  if (!type && isGeneric(part.pointer))
+    return emitGenericLoad(op, fill);
   if (!type) {
     SmallVector<Value> words = ptx::viewLoad(builder, part.pointer, hasElement(part), bytes, 1,
                                              repeatedInWord(builder, fill, bytes), isConstant);
@@ -200,8 +206,10 @@ LogicalResult Emitter::emitStore(tile::StoreOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getValue().getType());
   if (!type) {
     Value mask = hasElement(part);
-    layout::Layout::Fields one;
-    Value first = place.isFirstReplica(layout::Layout::make(one));
+    if (isGeneric(part.pointer))
+      return emitGenericStore(op, mask);
+    layout::Layout::Fields one; // At thread level each thread has a value of its own.
+    Value first = tile::isOfThreads(kernel) ? Value() : place.isFirstReplica(layout::Layout::make(one));
     if (first)
       mask = arith::AndIOp::create(builder, mask, first);
     ptx::viewStore(builder, part.pointer, mask, bytes, packElements(builder, registersOf(op.getValue()), bytes));

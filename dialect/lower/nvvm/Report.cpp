@@ -260,7 +260,7 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
     recordFailure(builder, report, failed, failureNumber(kernel, op), header, words);
     return success();
   }
-  if (launch.cluster > 1)
+  if (launch.cluster > 1 && !tile::isOfThreads(kernel))
     return op.emitOpError("is not possible in a kernel whose blocks are clusters");
   SmallVector<int64_t> shown = shownWords(op);
   int64_t count = 0;
@@ -273,7 +273,11 @@ LogicalResult Emitter::emitPrint(tile::PrintOp op) {
   Value common = hasTile ? addressOfPrintPlace(builder) : Value();
   if (hasTile)
     ctaBarrier(builder);
-  Value isFirst = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0));
+  // At thread level each thread has values of its own.
+  Value isFirst = tile::isOfThreads(kernel)
+                      ? arith::ConstantIntOp::create(builder, builder.getI1Type(), 1).getResult()
+                      : arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, place.thread(), constantOf(builder, 0))
+                            .getResult();
   auto first = scf::IfOp::create(builder, isFirst, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(builder);

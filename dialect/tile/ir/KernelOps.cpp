@@ -1,6 +1,6 @@
 // Implements text forms, builders and verifiers of kernels, the grid and the persistent loop.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
@@ -47,7 +47,8 @@ LogicalResult KernelOp::verify() {
 /// Where a target is chosen, its dialect views that memory.
 static bool makesView(Operation *op, bool hasTarget) {
   StringRef targetDialect = StringRef(kTargetAttribute).split('.').first;
-  return isa<DropOp, SliceOp, ScratchOp>(op) || (hasTarget && op->getName().getDialectNamespace() == targetDialect);
+  return isa<DropOp, SliceOp, ScratchOp, SharedOfRankOp>(op) ||
+         (hasTarget && op->getName().getDialectNamespace() == targetDialect);
 }
 
 /// Verifies that views come only from arguments and ops that make them, so that a lowering always finds the memory of a
@@ -55,6 +56,8 @@ static bool makesView(Operation *op, bool hasTarget) {
 LogicalResult KernelOp::verifyRegions() {
   if (!getBody().hasOneBlock())
     return emitOpError("must have one block; control flow inside is `scf`");
+  if (failed(verifyLevel(*this)))
+    return failure();
   bool hasLayouts = (*this)->hasAttr(kTargetAttribute);
   WalkResult result = getBody().walk([&](Operation *op) {
     if (!makesView(op, hasLayouts) && llvm::any_of(op->getResultTypes(), llvm::IsaPred<ViewType>)) {

@@ -1,6 +1,6 @@
 // Registers the tile dialect, and materialises the constants of its folds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/tile/ir/TileDialect.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -15,6 +15,10 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialect/tile/ir/TileOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/tile/ir/ThreadOps.cpp.inc"
       >();
 }
 

@@ -6,6 +6,7 @@
 // exactly `dim` elements, and a tile that is wider than its row counts the row.
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/ir/ElementBytes.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -44,7 +45,9 @@ public:
     CostTerm once;
     if (!kernel.isPersistent() && scope == Scope::Launch)
       once.factors.push_back({CostFactor::Kind::Blocks});
-    known = walk(kernel.getBody().front(), once);
+    known = isOfThreads(kernel)
+                ? fail(*kernel.getOperation(), "code at thread level, in which threads go different ways")
+                : walk(kernel.getBody().front(), once);
   }
 
   std::optional<Cost> result() { return known ? std::optional(cost) : std::nullopt; }

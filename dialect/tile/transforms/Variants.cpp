@@ -8,6 +8,7 @@
 // On entry: view arguments of kernels state no facts.
 // On exit: types of parts of views follow from the types of the arguments.
 #include "dialect/tile/transforms/Variants.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "dialect/tile/transforms/IndexFacts.h"
 #include "dialect/tile/transforms/Passes.h"
 #include "dialect/tile/transforms/RowGathers.h"
@@ -180,6 +181,12 @@ SmallVector<Value> factors(KernelOp kernel) {
   return views;
 }
 
+/// Returns whether facts about strides would serve no access to `view`. At thread level elements are all accesses.
+bool needsNoStrides(Value view) {
+  auto kernel = cast<KernelOp>(view.getParentRegion()->getParentOp());
+  return !tile::isOfThreads(kernel) && onlyReadAsScalars(view);
+}
+
 /// Returns the facts that a variant of this kind states about `view`.
 ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexBits) {
   auto type = cast<ViewType>(view.getType());
@@ -188,7 +195,7 @@ ViewFacts factsFor(Value view, Strides strides, VariantKind kind, int64_t indexB
   // A batch of operands may be huge while each matrix is small, such as weights of many experts.
   if (indexBits == 32 && type.getRank() > 2 && onlyFeedsDots(view))
     facts.outer = outerDimensions(view);
-  if (strides == Strides::Any || type.getRank() == 0 || onlyReadAsScalars(view) ||
+  if (strides == Strides::Any || type.getRank() == 0 || needsNoStrides(view) ||
       (kind == VariantKind::Cpu && onlyFeedsDots(view)))
     return facts;
   facts.unit = type.getRank() - 1;
@@ -275,6 +282,8 @@ void makeVariants(ModuleOp module, VariantKind kind) {
       makeVectorVariants(kernel, variants);
       variants.push_back(makeVariant(kernel, "vector64", Strides::Vectors, kind));
     }
+    if (kind == VariantKind::Gpu && tile::isOfThreads(kernel))
+      variants.push_back(makeVariant(kernel, "unit32", Strides::Unit, kind, 32));
     variants.push_back(makeVariant(kernel, "unit", Strides::Unit, kind));
     variants.push_back(makeVariant(kernel, "any", Strides::Any, kind));
     for (size_t i = 0; i + 1 < variants.size(); ++i)

@@ -21,6 +21,7 @@ enum class VariantKind { Cpu, Gpu };
 /// * "vector_nt" and the like are "vector" with other contiguous dimensions of dot operands. One letter for each
 ///   operand names the last dimension (n) or the one before it (t).
 /// * "vector64" is "vector" with 64-bit offsets.
+/// * "unit32", at thread level, states stride 1 in the last dimensions and that every offset fits 32 bits.
 /// * "unit" states stride 1 in the last dimensions.
 /// * "any" states nothing.
 ///
