@@ -95,11 +95,9 @@ Operand Elaborator::checkCall(const ast::CallExpr &expr) {
 #define SAME(name, handler) {#name, &Elaborator::handler},
 #include "compiler/check/Builtins.def"
   };
-  if (auto found = builtins.find(name->name); found != builtins.end()) {
-    if (isOfThreads() && isOnlyForTiles(name->name))
-      return belongsToTiles(name->range, name->name);
-    return (this->*found->second)(site);
-  }
+  if (auto found = builtins.find(name->name); found != builtins.end())
+    return isOfThreads() && isOnlyForTiles(name->name) ? belongsToTiles(name->range, name->name)
+                                                       : (this->*found->second)(site);
   if (auto later = laterFunctions().find(name->name); later != laterFunctions().end())
     return notSupported(name->range, "`" + name->name + "`", later->second);
   return callValue(checkName(*name));
@@ -127,11 +125,9 @@ Operand Elaborator::checkMethod(CallSite &site) {
   }
   auto found = methods.find(std::string(memberBaseOf(*site.base.type)));
   if (found != methods.end())
-    if (auto method = found->second.find(site.name); method != found->second.end()) {
-      if (isOfThreads() && isOnlyForTiles(site.name))
-        return belongsToTiles(site.nameRange, site.name);
-      return (this->*method->second)(site);
-    }
+    if (auto method = found->second.find(site.name); method != found->second.end())
+      return isOfThreads() && isOnlyForTiles(site.name) ? belongsToTiles(site.nameRange, site.name)
+                                                        : (this->*method->second)(site);
   if (site.base.type->kind == TypeKind::View && site.name.rfind("atomic_", 0) == 0)
     return notSupported(site.nameRange, "`." + site.name + "`",
                         "there are `.atomic_add`, `.atomic_max`, `.atomic_min`, `.atomic_exchange` and "

@@ -152,8 +152,7 @@ private:
 #include "compiler/check/HirKinds.def"
       return access(node, loc);
     case Kind::ForTiles:
-      forTiles(node, loc);
-      return {};
+      return forTiles(node, loc), mlir::Value();
     case Kind::Print:
       tile::PrintOp::create(builder, loc, builder.getStringAttr(node.text), operands(node));
       return {};
@@ -161,8 +160,7 @@ private:
       tile::AssertOp::create(builder, loc, operand(0), builder.getStringAttr(node.text));
       return {};
     case Kind::Return:
-      tile::ReturnOp::create(builder, loc);
-      return {};
+      return tile::ReturnOp::create(builder, loc), mlir::Value();
 #define HIR_BODY(Name)
 #define HIR_DEVICE(Name)
 #define HIR(Name) case Kind::Name:
