@@ -14,9 +14,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 import example_cases
 import kpkg
 import torch
-from timing import times, usable
+from timing import times, usable, versions
 
 ROUNDS = 15
 
@@ -56,20 +54,10 @@ def measured(case: example_cases.Case) -> dict[str, Any]:
     return row
 
 
-def versions() -> dict[str, str]:
-    import triton
-
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = subprocess.run(query, capture_output=True, text=True).stdout.splitlines()
-    return {
-        "date": datetime.date.today().isoformat(),
-        "gpu": torch.cuda.get_device_name(),
-        "driver": driver[0] if driver else "unknown",
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "what": "the kernels of examples/ beside PyTorch, torch.compile, cuSPARSE, cuFFT and Triton: microseconds "
-        "behind an L2 flush, ratio of the best peer (test/device/examples.py)",
-    }
+WHAT = (
+    "the kernels of examples/ beside PyTorch, torch.compile, cuSPARSE, cuFFT and Triton: microseconds behind an L2 "
+    "flush, ratio of the best peer (test/device/examples.py)"
+)
 
 
 def main() -> int:
@@ -95,7 +83,7 @@ def main() -> int:
         kept = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
         done = {row["file"] for row in rows}
         rows = sorted([row for row in kept if row["file"] not in done] + rows, key=lambda row: row["file"])
-        options.out.write_text(json.dumps(versions() | {"rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**versions(), "what": WHAT, "rows": rows}, indent=1) + "\n")
     return 0 if all(row["is_right"] for row in rows) else 1
 
 
