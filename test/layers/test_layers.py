@@ -71,6 +71,7 @@ ALLOWED = {
         "compiler/comptime",
         "compiler/check",
         "compiler/driver/Guard.h",
+        "compiler/driver/TileLayouts.h",
         "dialect/tile/schedule",
     ],
     "dialect/layout": [],

@@ -64,11 +64,6 @@ LogicalResult kpkg::tile::verifyLevel(KernelOp kernel) {
   return failure(result.wasInterrupted());
 }
 
-bool kpkg::tile::isThreadOp(Operation *op) {
-  return isa<ThreadIdOp, ClusterRankOp, SharedOfRankOp, BarrierOp, ShuffleOp, VoteOp, AtomicElementOp, CopyAsyncOp,
-             CopyCommitOp, CopyWaitOp, ThreadMmaOp>(op);
-}
-
 LogicalResult VoteOp::verify() {
   if (getResult().getType().isInteger(32) != (getKind() == VoteKind::Ballot))
     return emitOpError() << "returns " << getResult().getType();

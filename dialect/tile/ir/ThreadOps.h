@@ -3,6 +3,13 @@
 #pragma once
 #include "dialect/tile/ir/TileDialect.h"
 
+namespace kpkg::tile {
+
+/// Belongs to ops of kernels at thread level.
+template <typename ConcreteType> struct OfThreads : mlir::OpTrait::TraitBase<ConcreteType, OfThreads> {};
+
+} // namespace kpkg::tile
+
 #include "dialect/tile/ir/ThreadEnums.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/tile/ir/ThreadOps.h.inc"
@@ -20,7 +27,7 @@ int64_t threadCount(KernelOp kernel);
 int64_t clusterSize(KernelOp kernel);
 
 /// Returns whether an op belongs to kernels at thread level only.
-bool isThreadOp(mlir::Operation *op);
+inline bool isThreadOp(mlir::Operation *op) { return op->hasTrait<OfThreads>(); }
 /// Verifies that a kernel has ops of its level only, and that its threads make sense.
 mlir::LogicalResult verifyLevel(KernelOp kernel);
 

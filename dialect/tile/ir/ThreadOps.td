@@ -34,8 +34,13 @@ def Tile_UpdateKind : Attr<CPred<"::llvm::isa<::kpkg::tile::AtomicKindAttr>($_se
   let constBuilderCall = "::kpkg::tile::AtomicKindAttr::get($_builder.getContext(), $0)";
 }
 
+def Tile_OfThreads : NativeOpTrait<"OfThreads"> {
+  let cppNamespace = "::kpkg::tile";
+}
+
 // An op for kernels with the attribute `tile.threads`, whose values belong to one thread.
-class Tile_ThreadOp<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+class Tile_ThreadOp<string mnemonic, list<Trait> traits = []> :
+    Op<Tile_Dialect, mnemonic, !listconcat(traits, [Tile_OfThreads])>;
 // An op that waits for other threads, so that no access to memory moves across it.
 class Tile_CollectiveOp<string mnemonic, list<Trait> traits = []> :
     Tile_ThreadOp<mnemonic, !listconcat(traits, [MemoryEffects<[MemRead, MemWrite]>])>;

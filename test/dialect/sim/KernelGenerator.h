@@ -73,6 +73,7 @@ private:
   void extractStep(Known x);
   void scalarStep(Known x);
   void joinStep(Known x);
+  void unpackStep(Known x);
   void scratchStep(Known x);
   void reduceStep(Known x);
   void functionStep(Known x);

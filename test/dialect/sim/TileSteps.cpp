@@ -140,6 +140,18 @@ void KernelGenerator::joinStep(Known x) {
   add(tile::JoinOp::create(b, parts, axis), magnitude);
 }
 
+/// Takes fields of a few bits out of integers.
+void KernelGenerator::unpackStep(Known x) {
+  auto word = dyn_cast<IntegerType>(x.element());
+  int64_t bits = int64_t(1) << below(3);
+  if (!word || word.getWidth() < 8 || x.type().getNumElements() * (word.getWidth() / bits) > mostElements())
+    return joinStep(x);
+  Shape shape(x.shape());
+  shape.back() *= word.getWidth() / bits;
+  auto type = RankedTensorType::get(shape, b.getI8Type());
+  add(tile::UnpackOp::create(b, type, x.value, bits, chance(50)), static_cast<double>((1 << bits) - 1));
+}
+
 /// Stores the tile to scratch memory, perhaps partly outside, and reads elements at other places.
 void KernelGenerator::scratchStep(Known x) {
   Shape extents(x.shape());
@@ -166,7 +178,7 @@ void KernelGenerator::scratchStep(Known x) {
 
 void KernelGenerator::reshapeStep(Known x) {
   Shape shape(x.shape());
-  switch (below(6)) {
+  switch (below(7)) {
   case 0: { // Other extents: split, join or swap factors.
     Shape to = chance(50) ? Shape{x.type().getNumElements()} : Shape(llvm::reverse(shape));
     if (chance(40) && to.size() < 3)
@@ -190,6 +202,8 @@ void KernelGenerator::reshapeStep(Known x) {
     return joinStep(x);
   case 4:
     return scalarStep(x);
+  case 5:
+    return unpackStep(x);
   default:
     for (int64_t &extent : shape)
       if (extent == 1 && x.type().getNumElements() < 200) {

@@ -255,12 +255,18 @@ CONVERT = {
 }  # fmt: skip
 
 
+def unpack(words, bits, is_signed):
+    """Returns the fields of words, the lowest bits first."""
+    sign = 1 << bits - 1
+    fields = (words.long().unsqueeze(-1) >> torch.arange(0, 8 * words.element_size(), bits)) & ((1 << bits) - 1)
+    return ((fields ^ sign) - sign if is_signed else fields).to(torch.int8)
+
+
 def run(name, operands, results, attributes, extra=None):
     """Runs one op and returns a tuple of its results."""
     if function := ELEMENTWISE.get(name):
         return (function(*operands),)
-    dtype = DTYPES[results[0][0]] if results and results[0] else None
-    shape = results[0][1] if results and results[0] else None
+    dtype, shape = (DTYPES[results[0][0]], results[0][1]) if results and results[0] else (None, None)
     if function := CONVERT.get(name):
         return (function(operands[0], dtype),)
     first = operands[0] if operands else None
@@ -324,6 +330,8 @@ def run(name, operands, results, attributes, extra=None):
             return (first,)
         case "tile.join":
             return (torch.cat(operands, axis),)
+        case "tile.unpack":
+            return (unpack(first, attributes["bits"], "isSigned" in attributes).reshape(shape),)
         case "tile.reduce":
             return (reduce(first, attributes["kind"], axis),)
         case "tile.arg_reduce":
