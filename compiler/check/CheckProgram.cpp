@@ -48,11 +48,38 @@ void Checker::checkOps() {
   }
 }
 
+size_t Checker::fillOfShadows() const {
+  size_t k = 0;
+  while (!isOfPrelude(k) || program.kernelRecords[k].ownName != "fill_shadow")
+    ++k;
+  return k;
+}
+
+void Checker::addShadowArguments() {
+  size_t fill = fillOfShadows();
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    std::vector<KernelArgument> &arguments = program.kernelRecords[k].arguments, added;
+    if (k == fill)
+      continue;
+    for (const KernelArgument &argument : arguments)
+      for (const std::string &shadow : options.shadows)
+        if (argument.isView)
+          added.push_back({argument.name + "." + shadow, /*isView=*/true, argument.rank, "int32", argument.isMut,
+                           /*isOptional=*/true, /*mayBeNone=*/true});
+    arguments.insert(arguments.end(), added.begin(), added.end());
+  }
+}
+
 void Checker::check(const Program::InstanceFilter &keep) {
   for (size_t k = 0; k < kernels.size(); ++k)
     if (!isOfPrelude(k))
       checkInstances(k, keep);
   checkOps();
+  if (!options.shadows.empty()) {
+    noteLaunch(fillOfShadows());
+    noteRequest(fillOfShadows(), 0);
+    addShadowArguments();
+  }
   for (size_t k = 0; k < kernels.size(); ++k) // the ops have told what they request
     if (isOfPrelude(k))
       checkInstances(k, keep);
@@ -75,6 +102,9 @@ void Checker::findRecursiveOps() {
     if (states[op] == State::Unseen)
       visit(op);
 }
+
+const std::vector<std::string> &Program::shadows() const { return checker->options.shadows; }
+const KernelRecord &Program::fillOfShadows() const { return kernelRecords[checker->fillOfShadows()]; }
 
 Program::Program() = default;
 Program::~Program() = default;

@@ -85,6 +85,10 @@ public:
   void checkInstances(size_t kernel, const Program::InstanceFilter &keep);
   void checkOps();
   bool isOfPrelude(size_t kernel) const;
+  /// Returns the number of the prelude's kernel that fills shadows.
+  size_t fillOfShadows() const;
+  /// Gives all kernels but that one the arguments for their shadows.
+  void addShadowArguments();
 
   /// Resolves an annotation in the scope of `environment`. Returns Wrong after an error.
   TypeSpec resolveType(const ast::Expr &expr, const Environment &environment, bool isMut = false);

@@ -133,6 +133,9 @@ struct ProgramOptions {
   unsigned maxComptimeSteps = 1u << 22;
   /// The kind of target, "cpu" or "gpu". Comptime code queries it with `target.has("gpu")`.
   std::string targetKind = "cpu";
+  /// The shadows that each tensor argument of a kernel has: of `x` the int32 tensor `x.written`, for example. They
+  /// follow all other arguments.
+  std::vector<std::string> shadows;
 };
 
 /// A checked program. Create it with load(), then call check(). Query `diags.hasErrors()` before generating code.
@@ -149,6 +152,10 @@ public:
 
   const std::vector<KernelRecord> &kernels() const { return kernelRecords; }
   const std::vector<OpRecord> &ops() const { return opRecords; }
+  /// Returns the shadows of each tensor argument, as in the options.
+  const std::vector<std::string> &shadows() const;
+  /// Returns the kernel of the prelude that fills shadows. It has none itself.
+  const KernelRecord &fillOfShadows() const;
 
   /// Returns the idle launches of the checked ops, in source order.
   std::vector<IdleLaunch> idleLaunches() const;

@@ -33,9 +33,15 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
     text += " --dtypes=" + join(options.dtypes, ",");
   if (options.lineTables)
     text += " -g";
-  if (options.checkBounds || options.checkNan)
-    text += std::string(" --sanitize=") + (options.checkBounds ? "bounds" : "") +
-            (options.checkBounds && options.checkNan ? "," : "") + (options.checkNan ? "nan" : "");
+  std::vector<std::string> checks;
+  for (auto [isOn, name] : {std::pair(options.checkBounds, "bounds"),
+                            {options.checkNan, "nan"},
+                            {options.checkUninit, "uninit"},
+                            {options.checkRace, "race"}})
+    if (isOn)
+      checks.push_back(name);
+  if (!checks.empty())
+    text += " --sanitize=" + join(checks, ",");
   for (const auto &[name, value] : options.defines)
     text += " -D " + name + "=" + value;
   return text;
@@ -48,6 +54,10 @@ Expected<std::unique_ptr<Program>> loadedProgram(const CompileOptions &options, 
   programOptions.importPaths = options.importPaths;
   programOptions.defines = options.defines;
   programOptions.targetKind = targetKind.str();
+  if (options.checkUninit)
+    programOptions.shadows.push_back("written");
+  if (options.checkRace)
+    programOptions.shadows.push_back("accesses");
   std::unique_ptr<Program> program;
   if (options.texts.empty()) {
     auto paths = findSources(options.inputs);

@@ -2,6 +2,7 @@
 // target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CompileInstances.h"
+#include "compiler/driver/CheckedTile.h"
 #include "compiler/driver/CompileGpu.h"
 #include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DropAlternatives.h"
@@ -13,7 +14,6 @@
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
-#include "dialect/tile/transforms/AddChecks.h"
 #include "dialect/tile/transforms/Cost.h"
 #include "dialect/tile/transforms/Variants.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -45,22 +45,6 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
 /// Returns the error, followed by MLIR's reports if there are any.
 std::string withReports(Error error, const IrMessages &messages) {
   return toString(std::move(error)) + (messages.isEmpty() ? "" : "\n" + messages.text());
-}
-
-/// Returns the tile IR of instances, with the checks that the options ask for.
-mlir::OwningOpRef<mlir::ModuleOp> checkedTile(const Program &program, const SourceManager &sources,
-                                              const std::vector<InstanceRef> &instances, mlir::MLIRContext &context,
-                                              const CompileOptions &options) {
-  auto module = generateKernels(program, sources, instances, context);
-  if (!module || (!options.checkBounds && !options.checkNan))
-    return module;
-  for (auto [kernel, ref] : zip(module->getOps<tile::KernelOp>(), instances)) {
-    std::vector<std::string> names;
-    for (const auto &argument : program.kernels()[ref.kernel].arguments)
-      names.push_back(argument.name);
-    tile::addChecks(kernel, {options.checkBounds, options.checkNan}, names);
-  }
-  return module;
 }
 
 /// Returns the simplified tile IR of one or more instances.

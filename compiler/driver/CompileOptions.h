@@ -29,8 +29,8 @@ struct CompileOptions {
   std::vector<std::string> dtypes;
   /// Tells debuggers and profilers the source line of each instruction.
   bool lineTables = false;
-  /// Makes kernels end a call with an error if an index leaves its tensor, or if they store NaN.
-  bool checkBounds = false, checkNan = false;
+  /// The checks of `--sanitize`, with which kernels end a call with an error.
+  bool checkBounds = false, checkNan = false, checkUninit = false, checkRace = false;
   /// Compiles this kernel alone. Empty: all kernels.
   std::string onlyKernel;
   /// Threads. 0: one for each processor.

@@ -23,10 +23,12 @@ std::vector<manifest::Fact> factsOf(tile::KernelOp kernel) {
   return facts;
 }
 
-std::vector<std::string> dtypesOf(const hir::Function &kernel) {
+/// Returns the dtypes of a kernel's `arguments`, of which the last ones may be shadows.
+std::vector<std::string> dtypesOf(const hir::Function &kernel, size_t arguments) {
   std::vector<std::string> dtypes;
   for (const hir::FunctionParameter &parameter : kernel.parameters)
     dtypes.emplace_back(valueNameOf(parameter.type->element));
+  dtypes.resize(arguments, "int32"); // shadows
   return dtypes;
 }
 
@@ -73,7 +75,7 @@ PackedInstance describeInstance(tile::KernelOp kernel, const Program &program, I
   packed.variant = kernel.getVariant().value_or("any").str();
   packed.symbol = kernel.getSymName().str();
   packed.facts = factsOf(kernel);
-  packed.dtypeNames = dtypesOf(*program.kernel(instance.kernel, instance.instance));
+  packed.dtypeNames = dtypesOf(*program.kernel(instance.kernel, instance.instance), kernel.getNumArguments());
   if (isDeterministic(kernel))
     packed.flags = {"deterministic"};
   if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {

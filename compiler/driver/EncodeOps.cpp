@@ -5,6 +5,7 @@
 #include "compiler/irgen/Generate.h"
 #include "compiler/pack/EncodePlan.h"
 #include "dialect/pipeline/Registration.h"
+#include "dialect/plan/transforms/AddShadows.h"
 #include "dialect/plan/transforms/ShapeSlice.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -30,6 +31,10 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
   auto module = generateOps(program, sources, context);
   if (!module)
     return nullptr;
+  if (const std::vector<std::string> &shadows = program.shadows(); !shadows.empty())
+    for (auto function : module->getOps<plan_ir::FuncOp>())
+      plan_ir::addShadows(function, {is_contained(shadows, "written"), is_contained(shadows, "accesses"),
+                                     program.fillOfShadows().name});
   mlir::PassManager passes(&context);
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <optional>
 #include <unistd.h>
 
@@ -160,16 +161,18 @@ void readDTypes(BuildOptions &options) {
 
 /// Selects the checks of --sanitize. Returns false after a message.
 bool readChecks(BuildOptions &options) {
+  CompileOptions &compile = options.compile;
+  const std::map<std::string, bool *> checks = {{"bounds", &compile.checkBounds},
+                                                {"nan", &compile.checkNan},
+                                                {"uninit", &compile.checkUninit},
+                                                {"race", &compile.checkRace}};
   for (const std::string &name : options.sanitize) {
-    if (name == "bounds") {
-      options.compile.checkBounds = true;
-    } else if (name == "nan") {
-      options.compile.checkNan = true;
-    } else {
-      fmt::print(stderr, "kpkg: error: --sanitize={}: there are the checks bounds and nan{}\n", name,
-                 name == "race" || name == "uninit" ? "; compute-sanitizer finds such errors on GPUs" : "");
+    auto found = checks.find(name);
+    if (found == checks.end()) {
+      fmt::print(stderr, "kpkg: error: --sanitize={}: there are the checks bounds, nan, uninit and race\n", name);
       return false;
     }
+    *found->second = true;
   }
   return true;
 }
@@ -321,7 +324,8 @@ void addBuild(CLI::App &app, int &exitCode) {
       ->allow_extra_args(false);
   command
       ->add_option("--sanitize", options->sanitize,
-                   "Checks in kernels: bounds (indices of single elements and gathers), nan (stored floats)")
+                   "Checks in kernels: bounds (indices of single elements and gathers), nan (stored floats), uninit "
+                   "(elements that nothing wrote), race (blocks that interfere)")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("-g", options->compile.lineTables,

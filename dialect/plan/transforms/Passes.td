@@ -4,6 +4,19 @@
 #define KPKG_DIALECT_PLAN_TRANSFORMS_PASSES_TD
 include "mlir/Pass/PassBase.td"
 
+def PlanAddShadows : Pass<"plan-add-shadows", "::kpkg::plan_ir::FuncOp"> {
+  let summary = "gives the tensors of a plan shadow memory";
+  let description = [{
+    Appends to each launch the shadows of its tensor arguments, as `tile-add-shadow-checks` gives them to kernels: whether
+    elements were written, and the cells of accesses. Allocates and clears the former with their tensors, and the latter
+    before each launch. A launch of the kernel `fill`, which clears them, is left as it is.
+  }];
+  let options = [Option<"written", "written", "bool", /*default=*/"false", "Add shadows of written elements">,
+                 Option<"accesses", "accesses", "bool", /*default=*/"false", "Add cells of accesses">,
+                 Option<"fill", "fill", "std::string", /*default=*/"", "The kernel that fills shadows">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PlanShapeSlice : Pass<"plan-shape-slice", "::kpkg::plan_ir::FuncOp"> {
   let summary = "slices a plan down to the ops that determine result shapes and errors";
   let description = [{

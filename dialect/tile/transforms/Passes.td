@@ -49,6 +49,20 @@ def TileAddChecks : Pass<"tile-add-checks", "::kpkg::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileAddShadowChecks : Pass<"tile-add-shadow-checks", "::kpkg::tile::KernelOp"> {
+  let summary = "adds checks of unwritten elements and of races between blocks";
+  let description = [{
+    Appends shadow arguments, int32 tensors of the shapes of the view arguments, and inserts checks like those of
+    `tile-add-checks` before accesses. With `uninit`, elements that are read must have been written: a shadow tells, and
+    stores update it. With `race`, no two blocks may access an element unless both read it or both update it atomically.
+    Each access records its block and its kind in a cell, by an atomic exchange. An element that is outside of a view or
+    masked is not accessed. Works on any verified kernel without layouts.
+  }];
+  let options = [Option<"uninit", "uninit", "bool", /*default=*/"false", "Check that elements were written">,
+                 Option<"race", "race", "bool", /*default=*/"false", "Check that blocks do not interfere">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {
   let summary = "densifies the left operands of 2:4 sparse dots";
   let description = [{
