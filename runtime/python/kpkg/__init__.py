@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kpkg._compiled import compiled
 from kpkg._compiler import CompileError, Compiler, compile_from_source, get_compiler
 from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
@@ -81,7 +82,7 @@ __version__: str = version()
 __all__ = [
     "CaptureError", "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "FallbackWarning", "Injection",
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
-    "compile_from_source", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler", "get_cpu_threads",
-    "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
+    "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler",
+    "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
     "quantized", "register_sharding", "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse",
 ]  # fmt: skip

@@ -154,13 +154,22 @@ class Compiler:
 
         Raises the errors of `compile_from_file`.
         """
+        return CustomOpLibrary.load(self.package_of_source(text, name, targets, options))
+
+    def package_of_source(
+        self, text: str, name: str = "source", targets: Sequence[str] | str | None = None, options: Sequence[str] = ()
+    ) -> Path:
+        """Compiles as `compile_from_source` does, and returns the package's file in the cache.
+
+        Takes the same arguments. Raises the same errors, but PackageError.
+        """
         content = textwrap.dedent(text).encode()
         source = self.cache / "sources" / hashlib.sha256(content).hexdigest()[:32] / f"{_checked(name)}.k"
         if not source.exists() or source.read_bytes() != content:
             self._make_folder(source.parent)
             with replacing(source) as temporary:
                 temporary.write_bytes(content)
-        return self.compile_from_file(source, name, targets, options)
+        return self.package_of(source, name, targets, options)
 
     def package_of(
         self,
