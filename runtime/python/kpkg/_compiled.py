@@ -26,8 +26,8 @@ def compiled(
     """Decorates a function of PyTorch tensors with the text of its kernels.
 
     The text has an op of the function's name and arguments. The decorator compiles it as `compile_from_source` does,
-    and returns the op. The function is the op's fallback: it runs where no kernel can, by the fallback policy,
-    and autograd differentiates it. It also runs, with a FallbackWarning, where there is no `kpkg` command to compile with.
+    and returns the op. The function is the op's fallback: it runs where no kernel can, by the fallback policy, and
+    autograd differentiates it. It also runs, with a FallbackWarning, where there is no `kpkg` command to compile with.
 
     Args:
         source: The text of a `.k` file.
