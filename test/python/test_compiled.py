@@ -1,4 +1,7 @@
-"""Tests the decorator that gives a function its kernels."""
+"""Tests the decorator that gives a function its kernels.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
 
 from __future__ import annotations
 
