@@ -33,6 +33,8 @@ std::string describeOptions(const CompileOptions &options, const BuildTargets &t
     text += " --dtypes=" + join(options.dtypes, ",");
   if (options.lineTables)
     text += " -g";
+  if (!options.explainedKernel.empty())
+    text += " --why " + options.explainedKernel;
   std::vector<std::string> checks;
   for (auto [isOn, name] : {std::pair(options.checkBounds, "bounds"),
                             {options.checkNan, "nan"},

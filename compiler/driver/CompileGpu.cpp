@@ -6,6 +6,7 @@
 #include "compiler/codegen/nvptx/Tool.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/LineTables.h"
+#include "compiler/driver/LocalMemoryReport.h"
 #include "compiler/driver/RemarkLog.h"
 #include "compiler/driver/TensorMapRecords.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
@@ -183,14 +184,18 @@ Ptxas::Effort effortFor(tile::KernelOp kernel, unsigned optLevel) {
   return kernel.getVariant() == "vector64" ? Ptxas::Effort::Less : Ptxas::Effort::Most;
 }
 
-/// Returns the bytes of registers and arrays in local memory; nothing if ptxas complains about anything else.
-std::optional<unsigned> localBytes(const PtxasReport &report) {
-  if (!report.warnings.empty())
-    return std::nullopt;
-  unsigned bytes = 0;
-  for (const KernelReport &kernel : report.kernels)
-    bytes += kernel.stackBytes + kernel.spillStores + kernel.spillLoads;
-  return bytes;
+/// Reports which lines of the source use local memory in `code`. Without a line table it is compiled again with one.
+LocalMemoryReport localMemoryOf(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxas, CodeOptions options,
+                                const kgpu::Launch &launch, const Cubin &code) {
+  const KernelReport *report = code.report.find(kernel.getSymName());
+  if (!options.findsSpills || !report || !usesLocalMemory(*report))
+    return {};
+  if (options.lineTables)
+    return reportLocalMemory(*report, code);
+  options.lineTables = true;
+  auto compiled = compileLaunch(kernel, chip, launch, options);
+  return reportLocalMemory(*report, compiled ? ptxas.assemble(compiled->ptx, chip, effortFor(kernel, options.optLevel))
+                                             : compiled.takeError());
 }
 
 /// For a launch that can fail for lack of space, returns the number of the next launch with the same roles that follows
@@ -264,8 +269,11 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
       return cubin.takeError();
     // Without optimisation, build time matters more than the code.
     std::vector<std::string> complaints = options.optLevel == 0 ? std::vector<std::string>() : lint(cubin->report);
+    LocalMemoryReport lines = localMemoryOf(kernel, chip, ptxas, options, launches[candidate], *cubin);
+    append_range(compiled->remarks, lines.remarks);
     if (complaints.empty())
       return Choice{std::move(*compiled), std::move(*cubin), {}, launches[candidate], std::move(refused)};
+    complaints.front() += lines.text;
     std::optional<unsigned> local = localBytes(cubin->report);
     if ((isGeneral(kernel) || slow == SlowCode::Accept) && local && *local < fewest) {
       fewest = *local;

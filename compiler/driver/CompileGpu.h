@@ -26,7 +26,8 @@ struct GpuCode {
 struct CodeOptions {
   CodeOptions(unsigned optLevel, bool lineTables = false) : optLevel(optLevel), lineTables(lineTables) {}
   unsigned optLevel;
-  bool lineTables; ///< the PTX and the machine code name the source line of each instruction
+  bool lineTables;               ///< the PTX and the machine code name the source line of each instruction
+  bool findsSpills = lineTables; ///< remarks and refused launches name the lines that spill
 };
 inline CodeOptions codeOptionsOf(const CompileOptions &options) { return {options.optLevel, options.lineTables}; }
 

@@ -181,7 +181,8 @@ void compileForGpus(mlir::ModuleOp tile, const Program &program, InstanceRef ins
                     JobResult &result) {
   if (!targets.hasGpu())
     return;
-  const CodeOptions codeOptions = codeOptionsOf(options);
+  CodeOptions codeOptions = codeOptionsOf(options);
+  codeOptions.findsSpills |= options.explainedKernel == program.kernels()[instance.kernel].name;
   mlir::OwningOpRef<mlir::ModuleOp> module = tile.clone();
   tile::makeVariants(*module, tile::VariantKind::Gpu);
   eraseServed(*module, role);

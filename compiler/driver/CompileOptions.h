@@ -31,6 +31,9 @@ struct CompileOptions {
   bool lineTables = false;
   /// The checks of `--sanitize`, with which kernels end a call with an error.
   bool checkBounds = false, checkNan = false, checkUninit = false, checkRace = false;
+  /// Finds the lines of this kernel's source that spill registers on GPUs. Empty: those of all kernels if there are
+  /// line tables, else none.
+  std::string explainedKernel;
   /// Compiles this kernel alone. Empty: all kernels.
   std::string onlyKernel;
   /// Threads. 0: one for each processor.

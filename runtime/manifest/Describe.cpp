@@ -3,6 +3,7 @@
 #include "runtime/manifest/Describe.h"
 #include "runtime/manifest/Schema.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace kpkg::manifest {
@@ -39,7 +40,12 @@ template <class Record> static std::vector<std::string> describeRecord(const Rec
   return parts;
 }
 
-std::vector<std::string> describe(const Launch &launch) { return describeRecord(launch); }
+std::vector<std::string> describe(const Launch &launch) {
+  std::vector<std::string> parts = describeRecord(launch);
+  if (launch.registers == 0) // no ptxas has counted them, so that no spills are no finding
+    std::ranges::replace(parts, "no spills", "spills unknown without ptxas");
+  return parts;
+}
 std::vector<std::string> describe(const Fact &fact) { return describeRecord(fact); }
 
 nlohmann::ordered_json figures(const Launch &launch) {

@@ -248,6 +248,7 @@ ExitCode build(BuildOptions &options) {
     fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
     return UsageError;
   }
+  options.compile.explainedKernel = options.why.kernel;
   if (options.output.empty())
     options.compile.onlyKernel = options.why.kernel; // the report needs no other
 

@@ -77,8 +77,8 @@ std::string textOf(const manifest::Launch &launch, const std::vector<ManifestPar
                                                    remark[size_t(3)].text(), remark[size_t(4)].text());
   }
   for (const auto &[place, lines] : places)
-    text += fmt::format("  {}{}\n{}{}", place.first, place.second ? fmt::format(":{}", place.second) : "", lines.first,
-                        lines.second);
+    text += fmt::format("  {}{}\n{}{}", place.first.empty() ? "kernel" : place.first,
+                        place.second ? fmt::format(":{}", place.second) : "", lines.first, lines.second);
   return text;
 }
 

@@ -172,7 +172,7 @@ TEST(Manifest, IsDescribedByTheLabelsOfItsFields) {
               ElementsAre("384 threads", "168 registers", "8 bytes of spills", "65536 bytes of shared memory",
                           "clusters of 2 CTAs", "takes tiles from a counter", "1 tensor maps", "without occupancy=2"));
   EXPECT_THAT(describe(Launch{.threads = 128}),
-              ElementsAre("128 threads", "registers chosen by the driver", "no spills"));
+              ElementsAre("128 threads", "registers chosen by the driver", "spills unknown without ptxas"));
   EXPECT_THAT(describe(instance.facts[0]),
               ElementsAre("stride 1 in dimension 3", "address by 16 bytes", "sizes by 8 elements", "32-bit offsets"));
   EXPECT_EQ(figures(*instance.launch)["tensor_maps"], 1);
