@@ -242,6 +242,10 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
             others == Others::Serve ? whyNot(kernel, *kgpu::findTarget(chip)) : std::nullopt)
       return createStringError(*why);
   SmallVector<kgpu::Launch> launches = kgpu::candidates(kernel, *kgpu::findTarget(chip));
+  std::optional<kgpu::Launch> shortest =
+      options.shortestCode ? kgpu::shortestLaunch(kernel, *kgpu::findTarget(chip)) : std::nullopt;
+  if (shortest)
+    launches.insert(launches.begin(), *shortest);
   auto hasRoles = [](const kgpu::Launch &launch) { return launch.consumers != 0; };
   bool onlyRoles = others == Others::Serve && any_of(launches, hasRoles);
   std::vector<Refused> refused;
@@ -253,6 +257,8 @@ Expected<Choice> choose(tile::KernelOp kernel, StringRef chip, const Ptxas &ptxa
       continue;
     std::optional<unsigned> next =
         others == Others::None ? withoutHint(kernel, *kgpu::findTarget(chip), launches, candidate) : std::nullopt;
+    if (shortest && candidate == 0)
+      next = 1;
     FirstError why(kernel.getContext(), /*keeps=*/next.has_value());
     auto compiled = compileLaunch(kernel, chip, launches[candidate], options);
     if (!compiled && next &&
@@ -329,7 +335,8 @@ Expected<GpuCode> compileForChip(tile::KernelOp kernel, StringRef chip, const Pt
   code.remarks = std::move(compiled.remarks);
   code.launch = packed(kernel, chip, compiled, cubin.report.find(kernel.getSymName()));
   addRates(code, kernel, chip, compiled.launch);
-  addDropped(code.launch, kernel, chip, compiled, asked, code.resident, std::move(refused));
+  if (!options.shortestCode) // which follows no hint
+    addDropped(code.launch, kernel, chip, compiled, asked, code.resident, std::move(refused));
   if (compiled.launch.consumers)
     code.sharedCoordinate = kgpu::clusterCoordinate(kernel, *kgpu::findTarget(chip), compiled.launch.cluster);
   code.object = {"cubin/" + chip.str() + "/" + kernel.getSymName().str(), "cubin", std::move(cubin.bytes)};

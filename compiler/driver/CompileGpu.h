@@ -26,10 +26,15 @@ struct GpuCode {
 struct CodeOptions {
   CodeOptions(unsigned optLevel, bool lineTables = false) : optLevel(optLevel), lineTables(lineTables) {}
   unsigned optLevel;
-  bool lineTables;               ///< the PTX and the machine code name the source line of each instruction
+  bool lineTables;           ///< the PTX and the machine code name the source line of each instruction
+  bool shortestCode = false; ///< build time matters more than the code: takes kgpu::shortestLaunch() where it is one
   bool findsSpills = lineTables; ///< remarks and refused launches name the lines that spill
 };
-inline CodeOptions codeOptionsOf(const CompileOptions &options) { return {options.optLevel, options.lineTables}; }
+inline CodeOptions codeOptionsOf(const CompileOptions &options) {
+  CodeOptions result(options.optLevel, options.lineTables);
+  result.shortestCode = options.fast && options.optLevel == 0;
+  return result;
+}
 
 /// The treatment of a kernel if each of its launches has spills, a stack frame or warnings.
 enum class SlowCode {

@@ -394,6 +394,23 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   return result;
 }
 
+std::optional<Launch> shortestLaunch(tile::KernelOp kernel, const TargetModel &target) {
+  Work work = measure(kernel, target);
+  const Launch first = candidates(kernel, target).front();
+  bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
+  if (tile::isOfThreads(kernel) || multiplies || first.consumers != 0)
+    return std::nullopt;
+  int64_t elements = std::max<int64_t>(std::max(work.widestElements, work.computedElements) / first.cluster, 1);
+  auto threads = unsigned(std::clamp<int64_t>(llvm::PowerOf2Ceil(elements), target.warpSize, target.maxThreads));
+  if (threads <= first.threads / first.blocks)
+    return std::nullopt;
+  Launch launch = first;
+  launch.threads = threads;
+  launch.blocks = 1;
+  launch.minCtas = 0;
+  return launch;
+}
+
 bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target) {
   mlir::WalkResult found = kernel.walk([](tile::DotOp dot) {
     unsigned bits = mlir::getElementTypeOrSelf(dot.getLhs().getType()).getIntOrFloatBitWidth();

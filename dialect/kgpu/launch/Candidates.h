@@ -9,6 +9,11 @@ namespace kpkg::kgpu {
 /// must be at tile level.
 llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &target);
 
+/// Returns the launch of a kernel without products whose code is shortest, for builds whose time matters more than the
+/// code's. The code of a thread grows with its elements, so that there are more threads than candidates() has. Returns
+/// nothing for kernels with products, of threads, and where candidates() begins with such a launch.
+std::optional<Launch> shortestLaunch(tile::KernelOp kernel, const TargetModel &target);
+
 /// Returns whether this chip's wgmma multiplies 8-bit elements, but not those of this kernel, because its operands are
 /// contiguous along other dimensions.
 bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target);
