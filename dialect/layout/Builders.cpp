@@ -119,6 +119,48 @@ Layout withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads 
   return result.finish();
 }
 
+/// Moves the bits of `value` upwards, past those of `held`.
+static int32_t around(uint32_t value, uint32_t held) {
+  uint32_t result = 0;
+  for (unsigned bit = 0, to = 0; bit < 32 && value >> bit; ++bit, ++to) {
+    while (to < 32 && (held >> to & 1))
+      ++to;
+    if (to < 32)
+      result |= (value >> bit & 1) << to;
+  }
+  return int32_t(result);
+}
+
+std::optional<Layout> withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, const Layout &wide,
+                                 unsigned axis) {
+  llvm::SmallVector<int64_t> part(shape); // of a CTA
+  llvm::SmallVector<uint32_t> held(shape.size());
+  for (const Layout::Basis &basis : wide.bases(Part::Block)) {
+    if (llvm::count_if(basis, [](int32_t value) { return value != 0; }) > 1)
+      return std::nullopt;
+    for (auto [dim, value] : llvm::enumerate(basis)) {
+      if (value == 0)
+        continue;
+      if (!llvm::isPowerOf2_32(value) || dim == axis)
+        return std::nullopt;
+      held[dim] |= value;
+      part[dim] = llvm::divideCeil(part[dim], 2);
+    }
+  }
+  Layout local = withinWarp(part, elementBytes, Threads{wide.lanes(), wide.warps(), 1}, axis);
+  Layout::Fields fields;
+  fields.repeats.assign(local.repeats().begin(), local.repeats().end());
+  fields.order.assign(local.order().begin(), local.order().end());
+  for (Part of : {Part::Register, Part::Lane, Part::Warp})
+    for (Layout::Basis basis : local.bases(of)) {
+      for (auto [value, taken] : llvm::zip_equal(basis, held))
+        value = around(value, taken);
+      fields.bases[unsigned(of)].push_back(basis);
+    }
+  fields.bases[unsigned(Part::Block)].assign(wide.bases(Part::Block).begin(), wide.bases(Part::Block).end());
+  return llvm::expectedToOptional(Layout::get(std::move(fields)));
+}
+
 llvm::Expected<Layout> blocked(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> perThread,
                                llvm::ArrayRef<int64_t> lanes, llvm::ArrayRef<int64_t> warps,
                                llvm::ArrayRef<int64_t> blocks, llvm::ArrayRef<unsigned> givenOrder) {

@@ -23,6 +23,10 @@ Layout coalesced(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads t
 /// Builds a layout in which each warp holds all of dimension `axis`. Vectors and lanes are assigned along `axis` first.
 /// Warps and blocks are assigned along the other dimensions, the last one first, or become free bits.
 Layout withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, Threads threads, unsigned axis);
+/// Builds such a layout for the threads of `wide` in which each CTA holds the elements that it has in `wide`. Returns
+/// nothing if CTAs share `axis`, or if their parts leave holes.
+std::optional<Layout> withinWarp(llvm::ArrayRef<int64_t> shape, unsigned elementBytes, const Layout &wide,
+                                 unsigned axis);
 
 /// Builds a layout from explicit sizes per dimension for each thread, the lanes, the warps and the blocks. All sizes
 /// are powers of two. Bits are assigned in `order`, fastest dimension first, and repeats cover the rest of `shape`.

@@ -33,12 +33,15 @@ constexpr Optimisation kScans{"kgpu-localise-scans", "scan within warps"};
 LogicalResult localise(tile::ScanOp op) {
   const Layout wide = layoutOf(op.getInputs().front());
   auto type = cast<RankedTensorType>(op.getInputs().front().getType());
-  layout::Threads threads = {wide.lanes(), wide.warps(), wide.blocks()};
-  Layout local = layout::withinWarp(type.getShape(), elementBytes(type.getElementType()), threads, op.getAxis());
   if (wide.bitsAlong(Part::Block, op.getAxis()))
     return emitError(op.getLoc()) << "a scan along " << type.getDimSize(op.getAxis())
                                   << " elements needs a length that is a power of two here: it is spread over "
                                   << wide.blocks() << " blocks of a cluster";
+  // Nothing moves elements from one CTA of a cluster to another, so that each keeps its rows if they divide evenly.
+  unsigned bytes = elementBytes(type.getElementType());
+  layout::Threads threads = {wide.lanes(), wide.warps(), wide.blocks()};
+  Layout local = layout::withinWarp(type.getShape(), bytes, wide, op.getAxis())
+                     .value_or(layout::withinWarp(type.getShape(), bytes, threads, op.getAxis()));
   if (failed(checkHeld(op.getOutputs().front(), local)))
     return failure();
   remarkApplied(op, kScans, "warps exchange elements once, so that each has whole rows of the scan");

@@ -4,6 +4,7 @@
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
 #include "dialect/kgpu/ir/Walks.h"
+#include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
 
 namespace kpkg::kgpu {
@@ -70,9 +71,14 @@ using Why = std::optional<std::string>; ///< nothing if the code follows the hin
 
 constexpr const char *kNoWarpgroups = "its products are not of warpgroups";
 
-Why whyNotWarps(unsigned warps, const TargetModel &target, const Launch &launch) {
+Why whyNotWarps(unsigned warps, tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
   if (launch.threads == warps * target.warpSize)
     return std::nullopt;
+  Launch asked = launch;
+  asked.threads = warps * target.warpSize;
+  if (std::optional<int64_t> registers = excessiveRegisters(kernel, target, asked))
+    return "each thread would hold " + std::to_string(*registers) + " registers of tiles, and has " +
+           std::to_string(target.maxRegisters);
   return "a thread block has " + std::to_string(launch.threads / target.warpSize) + " warps";
 }
 
@@ -137,7 +143,7 @@ Why whyNot(Hint hint, unsigned value, tile::KernelOp kernel, const TargetModel &
   const Launch &launch = outcome.launch;
   switch (hint) {
   case Hint::Warps:
-    return whyNotWarps(value, target, launch);
+    return whyNotWarps(value, kernel, target, launch);
   case Hint::Occupancy:
     return whyNotOccupancy(value, target, outcome);
   case Hint::Cluster:

@@ -201,6 +201,15 @@ TEST(Builders, WithinWarp) {
   EXPECT_EQ(withinWarp({300}, 2, {32, 2}, 0).str(), "reg 0:1-4 0:256 lane 0:8-128 warp * rep 1");
   EXPECT_EQ(withinWarp({16, 3}, 4, {32, 1}, 1).str(), "reg 0:8 lane 1:1-2 0:1-4 rep 1x1");
   EXPECT_EQ(withinWarp({64, 8}, 4, {32, 2, 2}, 0).str(), "reg 0:1 1:4 lane 0:2-32 warp 1:1 block 1:2 rep 1x1");
+  auto keeping = [](llvm::ArrayRef<int64_t> shape, llvm::StringRef wide, unsigned axis) {
+    std::optional<Layout> kept = withinWarp(shape, 4, llvm::cantFail(Layout::parse(wide)), axis);
+    return kept ? kept->str() : "none";
+  };
+  EXPECT_EQ(keeping({256, 64}, "reg 1:1-2 0:64-128 lane 1:4-32 0:1 warp 0:2-4 block 0:8-32 rep 1x1", 1),
+            "reg 1:1 0:4 0:64-128 lane 1:2-32 warp 0:1-2 block 0:8-32 rep 1x1");
+  EXPECT_EQ(keeping({64, 8}, "reg 0:1-2 lane 0:4-32 1:1 warp 1:2 block * rep 1x2", 1),
+            "reg 0:8-32 lane 1:1-4 0:1-2 warp 0:4 block * rep 1x1");
+  EXPECT_EQ(keeping({64, 8}, "reg 0:1-2 lane 0:4-32 1:1 warp 1:2 block 1:4 rep 1x1", 1), "none");
 }
 
 TEST(Builders, Blocked) {
