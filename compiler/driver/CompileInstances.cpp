@@ -11,6 +11,7 @@
 #include "compiler/driver/IrMessages.h"
 #include "compiler/driver/LineTables.h"
 #include "compiler/driver/SelectInstances.h"
+#include "compiler/driver/Simplify.h"
 #include "compiler/pack/Manifest.h"
 #include "dialect/lower/cpu/LowerCpu.h"
 #include "dialect/pipeline/Registration.h"
@@ -51,15 +52,7 @@ std::string withReports(Error error, const IrMessages &messages) {
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedTile(const Program &program, const SourceManager &sources,
                                                  ArrayRef<InstanceRef> instances, mlir::MLIRContext &context,
                                                  const CompileOptions &options) {
-  auto module = checkedTile(program, sources, instances, context, options);
-  if (!module)
-    return nullptr;
-  mlir::PassManager passes(&context);
-  passes.addPass(mlir::createCanonicalizerPass());
-  passes.addPass(mlir::createCSEPass());
-  if (failed(passes.run(*module)))
-    return nullptr;
-  return module;
+  return simplified(checkedTile(program, sources, instances, context, options));
 }
 
 /// Makes the variants that a build with these options compiles.

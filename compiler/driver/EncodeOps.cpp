@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/EncodeOps.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/Simplify.h"
 #include "compiler/irgen/Generate.h"
 #include "compiler/pack/EncodePlan.h"
 #include "dialect/pipeline/Registration.h"
 #include "dialect/plan/transforms/AddShadows.h"
 #include "dialect/plan/transforms/ShapeSlice.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -29,18 +28,11 @@ std::unique_ptr<mlir::MLIRContext> makeContext() {
 mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const SourceManager &sources,
                                                 mlir::MLIRContext &context) {
   auto module = generateOps(program, sources, context);
-  if (!module)
-    return nullptr;
-  if (const std::vector<std::string> &shadows = program.shadows(); !shadows.empty())
+  if (const std::vector<std::string> &shadows = program.shadows(); module && !shadows.empty())
     for (auto function : module->getOps<plan_ir::FuncOp>())
       plan_ir::addShadows(function, {is_contained(shadows, "written"), is_contained(shadows, "accesses"),
                                      program.fillOfShadows().name});
-  mlir::PassManager passes(&context);
-  passes.addPass(mlir::createCanonicalizerPass());
-  passes.addPass(mlir::createCSEPass());
-  if (failed(passes.run(*module)))
-    return nullptr;
-  return module;
+  return simplified(std::move(module));
 }
 
 /// Returns the arguments that describe windows of tensor maps. They are decisive: planning a call tests whether the

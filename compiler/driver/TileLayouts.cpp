@@ -3,6 +3,7 @@
 #include "compiler/driver/TileLayouts.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
+#include "compiler/driver/Simplify.h"
 #include "dialect/kgpu/ir/Remarks.h"
 #include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/pipeline/GpuPipeline.h"
@@ -10,7 +11,6 @@
 #include "dialect/tile/transforms/Variants.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include <set>
 
 namespace kpkg::compiler {
@@ -74,15 +74,9 @@ private:
 /// Returns the variants of an instance, the fastest first.
 mlir::OwningOpRef<mlir::ModuleOp> variantsOf(const Program &program, const SourceManager &sources, InstanceRef instance,
                                              mlir::MLIRContext &context) {
-  auto module = generateKernels(program, sources, {instance}, context);
-  if (!module)
-    return nullptr;
-  mlir::PassManager passes(&context);
-  passes.addPass(mlir::createCanonicalizerPass());
-  passes.addPass(mlir::createCSEPass());
-  if (failed(passes.run(*module)))
-    return nullptr;
-  tile::makeVariants(*module, tile::VariantKind::Gpu);
+  auto module = simplified(generateKernels(program, sources, {instance}, context));
+  if (module)
+    tile::makeVariants(*module, tile::VariantKind::Gpu);
   return module;
 }
 
