@@ -22,7 +22,11 @@ from typing import Any
 import example_cases
 import kpkg
 import torch
-from timing import times, usable, versions
+from timing import times, usable
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
+
+from gpu import device_facts  # noqa: E402
 
 ROUNDS = 15
 
@@ -83,7 +87,7 @@ def main() -> int:
         kept = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
         done = {row["file"] for row in rows}
         rows = sorted([row for row in kept if row["file"] not in done] + rows, key=lambda row: row["file"])
-        options.out.write_text(json.dumps({**versions(), "what": WHAT, "rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**device_facts(), "what": WHAT, "rows": rows}, indent=1) + "\n")
     return 0 if all(row["is_right"] for row in rows) else 1
 
 

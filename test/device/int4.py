@@ -19,7 +19,11 @@ from typing import Any
 
 import kpkg
 import torch
-from timing import times, usable, versions
+from timing import times, usable
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
+
+from gpu import device_facts  # noqa: E402
 
 WEIGHTS = [(8192, 8192), (4096, 4096), (14336, 4096), (5120, 13824)]
 ROWS = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096]
@@ -72,7 +76,7 @@ def main() -> int:
             rows.append(row | ({"refused": refused} if refused else {}))
             print(json.dumps(rows[-1]), flush=True)
     if options.out:
-        options.out.write_text(json.dumps({**versions(), "what": WHAT, "rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**device_facts(), "what": WHAT, "rows": rows}, indent=1) + "\n")
     return 0 if all(row["is_right"] for row in rows) else 1
 
 

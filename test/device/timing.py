@@ -5,11 +5,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-import datetime
 import math
 import random
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -81,18 +79,3 @@ def sustained(calls: Calls, seconds: float) -> dict[str, float]:
             end.synchronize()
         found[name] = min(found.get(name, math.inf), begin.elapsed_time(end) * 1e3 / count)
     return {name: round(value, 2) for name, value in found.items()}
-
-
-def versions() -> dict[str, str]:
-    """Returns the date, the GPU and the versions that a file of results names."""
-    import triton
-
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = subprocess.run(query, capture_output=True, text=True).stdout.splitlines()
-    return {
-        "date": datetime.date.today().isoformat(),
-        "gpu": torch.cuda.get_device_name(),
-        "driver": driver[0] if driver else "unknown",
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-    }

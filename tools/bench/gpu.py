@@ -235,6 +235,7 @@ def show(line: dict[str, Any]) -> None:
 
 
 def device_facts() -> dict[str, Any]:
+    """Returns the date, the GPU and the versions that a file of results names."""
     import torch
     import triton
 
