@@ -3,6 +3,7 @@
 #include "compiler/check/Elaborator.h"
 #include "compiler/comptime/Fold.h"
 
+#include <cctype>
 #include <cmath>
 
 namespace kpkg::compiler {
@@ -171,6 +172,16 @@ Operand Elaborator::binary(ast::BinaryOp op, const Operand &lhs, const Operand &
   return result(kindOf(op), a->type, range, {a, b});
 }
 
+/// Refuses `is None` of an argument of a kernel: to the code that runs, an absent tensor is an empty one.
+Operand Elaborator::noneInKernel(const std::string &name, SourceRange range) {
+  std::string parameter = "HAS_";
+  for (unsigned char c : name)
+    parameter += c == '.' ? '_' : char(std::toupper(c)); // fields of structs have dots
+  return notSupported(range, "`" + name + " is None` in a kernel",
+                      "give the kernel a comptime parameter `" + parameter + ": Bool`, and launch it with `[" +
+                          parameter + "=" + name + " is not None]`");
+}
+
 Operand Elaborator::compareNone(bool isNone, const Operand &operand, SourceRange range) {
   if (operand.isError())
     return operand;
@@ -178,8 +189,7 @@ Operand Elaborator::compareNone(bool isNone, const Operand &operand, SourceRange
     return constant(Value(operand.constant->isNone() == isNone), range);
   bool isArgument = kind == BodyKind::Kernel && operand.node && operand.node->kind == Kind::Parameter;
   if (isArgument && function.parameters[size_t(operand.node->ints[0])].mayBeNone)
-    return notSupported(range, "`is None` of an argument of a kernel",
-                        "give the kernel a comptime parameter, `[HAS_BIAS: Bool]`, which the launch sets");
+    return noneInKernel(function.parameters[size_t(operand.node->ints[0])].name, range);
   if (operand.type->kind != TypeKind::Optional)
     return constant(Value(!isNone), range);
   Operand test = result(Kind::IsNone, types.boolean(), range, {operand.node});

@@ -122,6 +122,7 @@ private:
   Operand binaryOfTuples(ast::BinaryOp op, const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand joinLists(const Operand &lhs, const Operand &rhs, SourceRange range);
   Operand compareNone(bool isNone, const Operand &operand, SourceRange range);
+  Operand noneInKernel(const std::string &name, SourceRange range);
   Operand power(const Operand &base, const Operand &exponent, SourceRange range);
   Operand divisionOfInts(const Operand &lhs, const Operand &rhs, SourceRange range);
 
