@@ -42,8 +42,11 @@ void Checker::checkOps() {
     auto function = std::make_unique<hir::Function>();
     function->name = program.opRecords[o].name;
     function->range = program.opRecords[o].range;
+    std::optional<DiagnosticEngine::InstanceScope> context; // says which of several ops of a function is wrong
+    if (!opInfos[o].parameters.empty())
+      context.emplace(diags, function->name, function->range);
     Elaborator elaborator(*this, BodyKind::Op, *function);
-    if (elaborator.elaborate(*opInfos[o].function, {}))
+    if (elaborator.elaborate(*opInfos[o].function, opInfos[o].parameters, &opInfos[o]))
       opBodies[o] = std::move(function);
   }
 }

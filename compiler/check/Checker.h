@@ -54,11 +54,15 @@ struct KernelInfo {
 /// An op as calls see it.
 struct OpInfo {
   const FunctionEntity *function = nullptr;
+  std::vector<Value> parameters; ///< values of its comptime parameters, where one function is several ops
   std::vector<const Type *> argumentTypes;
   std::vector<const Type *> resultTypes;
   bool isWrong = false; ///< its declaration had a reported error
   bool isChecked = false;
 };
+
+/// Returns a text of an op with the values of its comptime parameters in place of `{NAME}`.
+std::string withParameters(std::string text, const OpInfo &op);
 
 /// The decorator with which an op is registered.
 enum class OpUse : uint8_t { Public, Reference, Backward };
@@ -178,16 +182,18 @@ private:
   /// Creates the instances, with their symbols and schedules. Returns false after an error.
   bool declareInstances(const FunctionEntity &function, std::vector<std::vector<Value>> instances,
                         KernelRecord &record);
-  void declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
-  /// Sets the name of an op from its decorator. Returns false after an error.
-  bool nameOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
-              const ast::StringLiteral *name, OpRecord &record);
+  /// Declares the op of a function, or one op for each combination of its `@specialize`.
+  void declareOps(FunctionEntity &function, const ast::Decorator &decorator, OpUse use);
+  void declareOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
+                 std::vector<Value> parameters);
+  /// Sets the name of an op, which its decorator gives. Returns false after an error.
+  bool nameOp(const ast::Decorator &decorator, OpUse use, const std::string &name, SourceRange nameRange,
+              OpRecord &record);
   /// Reads one argument of an op. Returns false after an error.
-  bool declareOpArgument(const FunctionEntity &function, const ast::Parameter &parameter, OpInfo &info,
-                         OpRecord &record);
-  bool declareDefault(const FunctionEntity &function, const ast::Expr &expr, const Type *type, OpArgument &argument);
+  bool declareOpArgument(const ast::Parameter &parameter, OpInfo &info, OpRecord &record);
+  bool declareDefault(const OpInfo &info, const ast::Expr &expr, const Type *type, OpArgument &argument);
   /// Reads `@register.torch` of an op whose arguments are known. Returns false after reporting an error.
-  bool declareTorch(const FunctionEntity &function, const ast::Decorator &decorator, OpRecord &record);
+  bool declareTorch(const OpInfo &info, const ast::Decorator &decorator, OpRecord &record);
   /// Reads the result types. Returns false after reporting one that an op cannot have.
   bool declareResults(const FunctionEntity &function, OpInfo &info, OpRecord &record);
   /// Reports more than `most` arguments or results.

@@ -56,10 +56,10 @@ void Checker::declareFunction(FunctionEntity &function) {
   else if (op && op->name == "register.test")
     testFunctions.emplace_back(&function, op);
   else if (op)
-    declareOp(function, *op,
-              op->name == "register.op"          ? OpUse::Public
-              : op->name == "register.reference" ? OpUse::Reference
-                                                 : OpUse::Backward);
+    declareOps(function, *op,
+               op->name == "register.op"          ? OpUse::Public
+               : op->name == "register.reference" ? OpUse::Reference
+                                                  : OpUse::Backward);
 }
 
 void Checker::declare() {

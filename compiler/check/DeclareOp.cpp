@@ -119,6 +119,17 @@ static bool isWord(std::string_view text) {
   return word;
 }
 
+std::string withParameters(std::string text, const OpInfo &op) {
+  for (size_t i = 0; i < op.parameters.size(); ++i) {
+    const std::string place = "{" + op.function->syntax->comptimeParameters[i].name.text + "}";
+    const Value &value = op.parameters[i];
+    const std::string shown = value.isString() ? value.asString() : value.str();
+    for (size_t at = text.find(place); at != std::string::npos; at = text.find(place, at + shown.size()))
+      text.replace(at, place.size(), shown);
+  }
+  return text;
+}
+
 /// Returns the text with which the decorator names the op; null if it has another form.
 static const ast::StringLiteral *opNameOf(const ast::Decorator &decorator, OpUse use) {
   size_t names = use == OpUse::Backward ? decorator.arguments.size() : 1; // `saves` may follow
@@ -127,29 +138,28 @@ static const ast::StringLiteral *opNameOf(const ast::Decorator &decorator, OpUse
              : nullptr;
 }
 
-bool Checker::nameOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
-                     const ast::StringLiteral *name, OpRecord &record) {
-  size_t colons = name ? name->value.find("::") : std::string::npos;
-  if (colons == std::string::npos || !isWord(name->value.substr(0, colons)) ||
-      !isWord(name->value.substr(colons + 2))) {
+bool Checker::nameOp(const ast::Decorator &decorator, OpUse use, const std::string &name, SourceRange nameRange,
+                     OpRecord &record) {
+  size_t colons = name.find("::");
+  if (colons == std::string::npos || !isWord(name.substr(0, colons)) || !isWord(name.substr(colons + 2))) {
     diags.report(diag::OpName, decorator.range, decorator.name);
     return false;
   }
-  record.name = name->value + (use == OpUse::Reference ? "_reference" : use == OpUse::Backward ? "_autograd" : "");
+  const size_t index = program.opRecords.size();
+  record.name = name + (use == OpUse::Reference ? "_reference" : use == OpUse::Backward ? "_autograd" : "");
   if (use == OpUse::Reference)
-    references.emplace_back(function.index, name->value);
+    references.emplace_back(index, name);
   if (use == OpUse::Backward)
-    backwards.emplace_back(function.index, name->value, &decorator);
-  auto [known, isNew] = opByName.emplace(record.name, function.index);
+    backwards.emplace_back(index, name, &decorator);
+  auto [known, isNew] = opByName.emplace(record.name, index);
   if (!isNew)
-    diags.report(diag::DuplicateOp, name->range, record.name)
+    diags.report(diag::DuplicateOp, nameRange, record.name)
         .note(diag::DeclaredHere, program.opRecords[known->second].range, record.name);
   return isNew;
 }
 
-bool Checker::declareDefault(const FunctionEntity &function, const ast::Expr &expr, const Type *type,
-                             OpArgument &argument) {
-  auto value = evaluator.evaluate(expr, *function.module);
+bool Checker::declareDefault(const OpInfo &info, const ast::Expr &expr, const Type *type, OpArgument &argument) {
+  auto value = evaluator.evaluate(expr, *info.function->module);
   if (!value)
     return false;
   bool fits = argument.type.empty() || defaultFits(*value, argument.type);
@@ -162,8 +172,7 @@ bool Checker::declareDefault(const FunctionEntity &function, const ast::Expr &ex
   return fits;
 }
 
-bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Parameter &parameter, OpInfo &info,
-                                OpRecord &record) {
+bool Checker::declareOpArgument(const ast::Parameter &parameter, OpInfo &info, OpRecord &record) {
   OpArgument argument;
   argument.name = parameter.name.text;
   argument.isMut = parameter.isMut;
@@ -171,7 +180,7 @@ bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Param
   if (!parameter.type) {
     diags.report(diag::NeedsType, parameter.range, parameter.name.text);
   } else {
-    TypeSpec spec = resolveType(*parameter.type, *function.module);
+    TypeSpec spec = resolveType(*parameter.type, *info.function->module);
     if (spec.kind == TypeSpec::AnyTensor)
       type = types.tensor;
     else if (spec.kind == TypeSpec::Exact)
@@ -189,43 +198,61 @@ bool Checker::declareOpArgument(const FunctionEntity &function, const ast::Param
     isWrong = true;
   }
   if (parameter.defaultValue)
-    isWrong |= !declareDefault(function, *parameter.defaultValue, type, argument);
+    isWrong |= !declareDefault(info, *parameter.defaultValue, type, argument);
   info.argumentTypes.push_back(type);
   record.arguments.push_back(std::move(argument));
   return !isWrong;
 }
 
-void Checker::declareOp(FunctionEntity &function, const ast::Decorator &decorator, OpUse use) {
+void Checker::declareOps(FunctionEntity &function, const ast::Decorator &decorator, OpUse use) {
   const ast::FunctionStmt &syntax = *function.syntax;
-  function.role = FunctionRole::Op;
-  function.index = program.opRecords.size();
+  if (syntax.comptimeParameters.empty() || !syntax.findDecorator("specialize")) {
+    function.role = FunctionRole::Op;
+    function.index = program.opRecords.size();
+    declareOp(function, decorator, use, {});
+    return;
+  }
+  // Other functions may call this one with values in brackets. It then is inlined, and no call of an op.
+  KernelRecord signature;
+  std::vector<std::vector<Value>> instances;
+  if (!declareKernelParameters(function, signature) || !specialisations(function, signature.parameters, instances))
+    return;
+  for (std::vector<Value> &values : instances)
+    declareOp(function, decorator, use, std::move(values));
+}
+
+void Checker::declareOp(const FunctionEntity &function, const ast::Decorator &decorator, OpUse use,
+                        std::vector<Value> parameters) {
+  const ast::FunctionStmt &syntax = *function.syntax;
   OpRecord record;
-  record.doc = syntax.doc;
   record.range = syntax.name.range;
   record.isReference = use == OpUse::Reference;
   record.isBackward = use == OpUse::Backward;
   OpInfo info;
   info.function = &function;
+  info.parameters = std::move(parameters);
+  record.doc = withParameters(syntax.doc, info);
 
-  const ast::StringLiteral *name = opNameOf(decorator, use);
-  bool isWrong = !nameOp(function, decorator, use, name, record);
-  if (!syntax.comptimeParameters.empty()) {
+  const ast::StringLiteral *literal = opNameOf(decorator, use);
+  const std::string name = literal ? withParameters(literal->value, info) : "";
+  bool isWrong = !nameOp(decorator, use, name, literal ? literal->range : decorator.range, record);
+  if (info.parameters.size() != syntax.comptimeParameters.size()) {
     diags.report(diag::OpParameters, syntax.comptimeParameters[0].range, function.name());
     isWrong = true;
   }
-  if (std::string space = name ? name->value.substr(0, name->value.find("::")) : ""; plan::isReservedNamespace(space)) {
-    diags.report(diag::ReservedNamespace, name->range, space);
+  if (std::string space = name.substr(0, name.find("::")); plan::isReservedNamespace(space)) {
+    diags.report(diag::ReservedNamespace, literal->range, space);
     isWrong = true;
   }
   isWrong |= !isWithin(function, syntax.parameters.size(), "arguments", plan::Limits::parameters);
   bool anyMut = false;
   for (const ast::Parameter &parameter : syntax.parameters) {
     anyMut |= parameter.isMut;
-    isWrong |= !declareOpArgument(function, parameter, info, record);
+    isWrong |= !declareOpArgument(parameter, info, record);
   }
   isWrong |= !declareResults(function, info, record);
   if (const ast::Decorator *torch = syntax.findDecorator("register.torch"))
-    isWrong |= !declareTorch(function, *torch, record);
+    isWrong |= !declareTorch(info, *torch, record);
   if (!syntax.resultType && returnsValue(syntax.body)) {
     diags.report(diag::UnexpectedResult, syntax.signatureRange, function.name(), "a value");
     isWrong = true;

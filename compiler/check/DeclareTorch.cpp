@@ -1,6 +1,6 @@
 // Checks `@register.torch(autocast=..., dimensions=..., promotion=..., fallback=...)`, PyTorch's treatment of an op.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/check/Checker.h"
+#include "compiler/check/Elaborator.h"
 #include "compiler/comptime/Fold.h"
 #include "runtime/plan/Limits.h"
 
@@ -106,7 +106,7 @@ std::vector<std::string *> textsOf(const std::string &option, TorchRules &rules)
 
 } // namespace
 
-bool Checker::declareTorch(const FunctionEntity &function, const ast::Decorator &decorator, OpRecord &record) {
+bool Checker::declareTorch(const OpInfo &info, const ast::Decorator &decorator, OpRecord &record) {
   TorchRules rules;
   for (const ast::Argument &argument : decorator.arguments) {
     std::string name = argument.name ? argument.name.text : "(by position)";
@@ -115,10 +115,10 @@ bool Checker::declareTorch(const FunctionEntity &function, const ast::Decorator 
       diags.report(diag::UnknownArgument, argument.range, "@register.torch", name);
       return false;
     }
-    auto value = evaluator.evaluate(*argument.value, *function.module);
+    auto value = evaluator.evaluate(*argument.value, instanceScope(*info.function, info.parameters));
     if (!value)
       return false;
-    std::string text = value->isString() ? value->asString() : "";
+    std::string text = value->isString() ? withParameters(value->asString(), info) : "";
     std::string expected = whatIsExpected(name, text, record);
     if (!value->isString() || !expected.empty()) {
       std::string found = value->isString() && name != "fallback" ? value->str() : kindName(*value);

@@ -5,7 +5,8 @@
 
 namespace kpkg::compiler {
 
-bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments) {
+bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments,
+                           const OpInfo *op) {
   uint32_t errorsBefore = diags.errorCount();
   opName = function.name;
   if (opName.size() > 10 && opName.ends_with("_reference"))
@@ -20,7 +21,7 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
       arguments.push_back(kernelArgument(type, parameter, parameter.name.text));
       continue;
     }
-    const Type *type = checker.opInfo(entity.index).argumentTypes[i];
+    const Type *type = op->argumentTypes[i];
     function.parameters.push_back({parameter.name.text, type, parameter.isMut, parameter.range});
     arguments.push_back(runTime(emit(Kind::Parameter, type, parameter.name.range, {}, {static_cast<int64_t>(i)})));
   }
@@ -30,7 +31,7 @@ bool Elaborator::elaborate(const FunctionEntity &entity, const std::vector<Value
   if (diags.errorCount() != errorsBefore)
     return false;
   if (kind == BodyKind::Op)
-    function.results = checker.opInfo(entity.index).resultTypes;
+    function.results = op->resultTypes;
   if (value.isError()) // every path raises, so that no value is returned
     return kind == BodyKind::Op;
   std::vector<Node *> results;

@@ -64,8 +64,8 @@ class Elaborator {
 public:
   Elaborator(Checker &checker, BodyKind kind, hir::Function &function);
 
-  /// Returns false after an error.
-  bool elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments);
+  /// Returns false after an error. `op` is null for kernels.
+  bool elaborate(const FunctionEntity &entity, const std::vector<Value> &comptimeArguments, const OpInfo *op = nullptr);
 
 private:
   friend class Arguments;
