@@ -5,6 +5,9 @@ After a change of the compiler that should leave all kernels as fast as before:
     tools/bench/same_code.py --old OLD/bin/kpkg --new build/bin/kpkg --sources kernels_src \\
         --target sm_80,sm_90a,sm_120 --json same.json kernels_src/gemm kernels_src/softmax/softmax.k
 
+After a change of kernels that should leave their code alone, `--old-sources` is the folder with the sources before it.
+Code is then compared whatever the names of kernels: each body must exist on both sides.
+
 Prints a line for each source and target, and writes the names of kernels with other code to the JSON file. Exits with 1
 if a kernel differs, exists on one side only, or one command alone refuses a source.
 
@@ -41,12 +44,20 @@ def built(command: Path, source: Path, include: Path, target: str) -> dict[str, 
     return kernels(run.stdout) if run.returncode == 0 else None
 
 
-def compared(old: Path, new: Path, source: Path, include: Path, target: str) -> dict[str, Any]:
+def compared(given: argparse.Namespace, source: Path, target: str) -> dict[str, Any]:
     """Returns the record of one source for one target."""
-    before, after = (built(command, source, include, target) for command in (old, new))
+    earlier = given.old_sources
+    old_source = earlier / source.relative_to(given.sources) if earlier else source
+    before = built(given.old, old_source, earlier or given.sources, target)
+    after = built(given.new, source, given.sources, target)
     record: dict[str, Any] = {"source": str(source), "target": target}
     if before is None or after is None:
         return record | {"refused_by": [side for side, had in (("old", before), ("new", after)) if had is None]}
+    if earlier:
+        bodies = [set(side.values()) for side in (before, after)]
+        before = {name: code for name, code in before.items() if code not in bodies[1]}
+        after_only = {name: code for name, code in after.items() if code not in bodies[0]}
+        return record | {"kernels": len(after), "differing": sorted(before.keys() | after_only.keys())}
     differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return record | {"kernels": len(after), "differing": differing}
 
@@ -56,6 +67,7 @@ def main() -> int:
     parser.add_argument("--old", type=Path, required=True, help="the kpkg command before the change")
     parser.add_argument("--new", type=Path, required=True, help="the kpkg command with the change")
     parser.add_argument("--sources", type=Path, required=True, help="the folder for imports")
+    parser.add_argument("--old-sources", type=Path, help="the same folder before the change, if kernels changed")
     parser.add_argument("--target", required=True, help="chips, separated by commas")
     parser.add_argument("--jobs", type=int, default=1, help="sources compared at a time")
     parser.add_argument("--json", type=Path, help="where to write the result")
@@ -64,7 +76,7 @@ def main() -> int:
     cases = [(path, target) for target in given.target.split(",") for path in given.paths]
     with ThreadPoolExecutor(given.jobs) as pool:
         records = list(
-            pool.map(lambda case: compared(given.old, given.new, case[0], given.sources, case[1]), cases),
+            pool.map(lambda case: compared(given, *case), cases),
         )
     for record in records:
         told = f"{len(record['differing'])} of {record['kernels']} differ" if "kernels" in record else "refused by "
