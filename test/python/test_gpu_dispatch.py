@@ -30,10 +30,10 @@ ROUND_OFF = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2
 PATHS = {
     "image_tiles", "image_tiles_first", "image_tiles_scattered", "image_points", "image_parts", "point_planes",
     "merge_rows", "widen_taps", "phase_tiles", "pack_phases",
-    "place_phases", "place_planes", "fold_windows", "image_weight_parts", "image_weights", "image_weight_lines",
-    "point_weight_parts", "point_weights", "plane_weight_parts", "window_weight_parts",
-    "depthwise_fours", "depthwise_rings", "depthwise_twos", "depthwise_squares", "depthwise_weight_ones",
-    "depthwise_weight_twos", "depthwise_windows", "depthwise_taps", "depthwise_columns",
+    "place_phases", "place_planes", "fold_windows", "image_weights", "image_weight_lines",
+    "point_weights", "plane_weight_parts", "window_weight_parts",
+    "depthwise_strips", "depthwise_rings", "depthwise_squares", "depthwise_weight_strips",
+    "depthwise_taps", "depthwise_columns",
 }  # fmt: skip
 launched: Counter[str] = Counter()
 
@@ -170,13 +170,19 @@ def test_ends_of_depthwise_layers(package, activation):
         )
         x, b = channels_last(x) if follows else x, b if chance.random() < 0.75 else None
         rest = [stride] * 2, [padding] * 2, [dilation] * 2, channels
+        z = None
+        if seed % 3 == 1:
+            z = torch.randn(F.conv2d(x, w, None, *rest).shape).to(dtype)
+            z = channels_last(z) if seed % 2 else z
         with kpkg.profile_kernel() as profile:
-            found = package.conv2d_fused(x, w, b, None, *rest, "", activation)
-        kernels |= {launch["instance"].partition("[")[0] for launch in profile.records["launches"]}
+            found = package.conv2d_fused(x, w, b, z, *rest, "", activation)
+        kernels |= {launch["instance"] for launch in profile.records["launches"]}
         sums, size = (
             F.conv2d(*(t if t is None else change(t.double()) for t in (x, w, b)), *rest)
             for change in (lambda t: t, torch.abs)
         )
+        if z is not None:
+            sums, size = sums + z.double(), size + z.double().abs()
         want = ENDS[activation](sums)
         allowed = 2 * ROUND_OFF[dtype] * (want.abs() + torch.finfo(dtype).smallest_normal) + 64 * 2.0**-24 * (1 + size)
         worst = float(((found.double() - want).abs() / allowed).max())
@@ -184,8 +190,10 @@ def test_ends_of_depthwise_layers(package, activation):
             f"seed {seed}: {activation} of {tuple(x.shape)} {rest} {dtype}: {worst:.2f} of what is allowed, by "
             f"{', '.join(sorted(kernels))}"
         )
-    if activation != "gelu":
-        assert {"depthwise_rings", "depthwise_fours", "depthwise_twos"} <= kernels
+    wanted = [("depthwise_strips", "STRIDE=1"), ("depthwise_strips", "STRIDE=2")]
+    wanted += [("depthwise_rings", "")] if activation != "gelu" else []
+    for kernel, parameter in wanted:
+        assert any(instance.startswith(f"{kernel}[") and parameter in instance for instance in kernels), kernel
 
 
 def test_all_paths_were_taken():
