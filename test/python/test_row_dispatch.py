@@ -1,4 +1,4 @@
-"""Tests dispatch of reductions, scans, pooling and 4-bit products for GPUs, compiled for this CPU.
+"""Tests dispatch of reductions, scans, pooling, experts and 4-bit products for GPUs, compiled for this CPU.
 
 It runs the samples of their specs, and checks the launched kernels, their arguments and their results. The machine
 code needs a GPU: test/device/row_cliffs.py tests it.
@@ -48,6 +48,12 @@ FAMILIES = {
         ["reducing.k"],
         ["max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool2d_backward"],
         {"pool_rows", "pool_columns", "pool_flat", "pool_pixels", "spread_rows", "spread_columns"},
+    ),
+    "moe": (
+        ["grouped_tiles.k", "expert_rows.k"],
+        ["moe"],
+        {"list_used_experts", "few_gated_tiles", "gated_tiles", "few_tiles", "grouped_tiles", "gate_rows", "list_tiles",
+         "scatter_rows", "sum_rows"},
     ),
     "quantized": ([], ["int4_linear"], {"int4_tiles", "int4_parts", "add_parts"}),
 }  # fmt: skip

@@ -380,6 +380,8 @@ def test_experts_and_suppression(default_ops):
     weights, experts = default_ops.moe_routing(torch.randn(5, 8))
     rows, ends, places = default_ops.moe_dispatch(torch.randn(5, 4), experts, num_experts=8)
     assert (rows.shape, ends.shape, default_ops.moe_combine(rows, places, weights).shape) == ((10, 4), (8,), (5, 4))
+    up, down = torch.randn(8, 12, 4), torch.randn(8, 4, 6)
+    assert default_ops.moe(torch.randn(5, 4), up, down, weights, experts).shape == (5, 4)
     kept, count = default_ops.nms(torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9]]), torch.tensor([0.5, 0.6]), 0.5)
     assert (kept.tolist(), count.tolist()) == ([1, -1], [1])
 
