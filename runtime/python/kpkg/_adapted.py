@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kpkg import _latent
+from kpkg import _experts, _latent, _moe_layers
 from kpkg.nn import Layer, replacements
 
 # Hugging Face gives the same norm a new name for each model. Norms that add a constant to the weight, or scale in
@@ -64,6 +64,10 @@ def counterpart(kind: type[nn.Module]) -> type[Layer] | None:
         contents |= {"kpkg_ops": (op,), "after": after}
     elif kind.__name__ in _latent.KINDS and _latent.suits(kind):
         base = _latent.LatentAttention
+    elif _experts.is_stacked(kind):
+        base = _moe_layers.StackedExperts
+    elif _experts.is_list_block(kind):
+        base = _moe_layers.ListedExperts
     else:
         return None
     return type(f"Kpkg{kind.__name__}", (base, kind), contents)

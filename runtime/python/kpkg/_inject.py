@@ -45,9 +45,10 @@ def inject(
             y = model(x)
         # the original layers are back
 
-    Candidates are the layers of torch.nn that `kpkg.nn` has, and RMS norms, activations and latent attention of Hugging
-    Face's models. Calls within layers are candidates, too: matrix products (`@`, einsum, ...), attention, and functions
-    of torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the original layers.
+    Candidates are the layers of torch.nn that `kpkg.nn` has, and RMS norms, activations, latent attention and experts
+    of Hugging Face's models. Calls within layers are candidates, too: matrix products (`@`, einsum, ...), attention,
+    and functions of torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the
+    original layers.
 
     A layer stays if it is of a subclass, has a forward of its own, or has a dtype or device without a kernel. The table
     gives the reason.
@@ -115,15 +116,20 @@ def inject(
         samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
         injection.by_gpu_time = samples is not None and keeps_busy(injection, sample_input)
         done: set[str] = set()
+        is_merged = False
         if samples is not None and not _passes.is_trained(model):  # where gradients are recorded, layers run one by one
             done = merge(injection, dict(layers), samples, wanted)
+            is_merged = bool(done)
             if not injection.is_compiled:  # PyTorch fuses the norm into other kernels when it compiles
                 gate_all(injection, sample_input, samples, wanted)
         for name, layer in layers:
             if name in done:
                 continue
-            injection.rows.append(_replace_layer(injection, name, layer, samples))
-        if done and not injection.is_compiled:
+            row = _replace_layer(injection, name, layer, samples)
+            injection.rows.append(row)
+            if row.is_replaced:
+                done.update(_absorbed(name, layer))
+        if is_merged and not injection.is_compiled:
             assert samples is not None, "it was measured"
             pool_all(injection, samples, wanted)
         if samples is not None:
@@ -164,7 +170,7 @@ def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: S
         row.status = "kept: its forward was replaced by something else"
         return row
     made = kind.from_torch(layer)
-    made._kpkg_when_compiled = isinstance(layer, _STAYS_WHEN_COMPILED)
+    made._kpkg_when_compiled = isinstance(layer, _STAYS_WHEN_COMPILED) or getattr(kind, "stays_when_compiled", False)
     if injection.is_compiled and not made._kpkg_when_compiled:
         row.status = "kept: torch.compile fuses it with its neighbours"
         return row
@@ -174,7 +180,7 @@ def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: S
     # Each measurement would move a batch norm's running statistics.
     trains = made.training and isinstance(layer, nn.modules.batchnorm._BatchNorm)
     if made._stands_back() or trains:
-        row.status = "kept: PyTorch runs in this mode of the layer"
+        row.keep_without_kernel(made._why_it_stands_back())
         return row
     if samples is None:
         if not made.use_kpkg:
@@ -188,6 +194,13 @@ def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: S
     row.status = "replaced" if samples is not None else "replaced (not checked)"
     use(row, exchange(injection.model, layer, made))
     return row
+
+
+def _absorbed(name: str, layer: nn.Module) -> list[str]:
+    """Returns the names of layers that the replacement of `layer` computes, too."""
+    kind = _adapted.counterpart(type(layer))  # type: ignore[arg-type]  # mypy takes no type for hashable
+    owners = [(f"{name}.{own}" if name else own, layer.get_submodule(own)) for own in getattr(kind, "absorbed", ())]
+    return [f"{own}.{inner}" for own, owner in owners for inner, _ in owner.named_modules() if inner]
 
 
 def _is_better(

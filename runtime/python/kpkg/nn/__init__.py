@@ -37,6 +37,7 @@ from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvT
 from kpkg.nn._embedding import Embedding
 from kpkg.nn._layer import Layer
 from kpkg.nn._loss import CrossEntropyLoss, KLDivLoss
+from kpkg.nn._moe import MoE
 from kpkg.nn._norms import (
     BatchNorm1d,
     BatchNorm2d,
@@ -69,7 +70,7 @@ __all__ = [
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Embedding", "GRUCell", "GroupNorm",
     "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
     "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
+    "Mish", "MoE", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
     "replacements",
 ]  # fmt: skip
 

@@ -152,6 +152,9 @@ class Layer(nn.Module):
         """Returns whether PyTorch has to run, since no op of kpkg computes this mode of the layer."""
         return False
 
+    def _why_it_stands_back(self) -> str:
+        return "PyTorch runs in this mode of the layer"
+
     def forward(self, input: Tensor, *more: Any) -> Any:
         """Runs kpkg's op on the inputs, or PyTorch's forward where ``use_kpkg`` was set to False or kpkg has no op."""
         stands_back = not self._kpkg_wanted or self._stands_back()
