@@ -89,7 +89,22 @@ def sampling(ops: Any) -> Iterator[Case]:
     )
 
 
-FAMILIES = {"sampling": sampling}
+def sorting(ops: Any) -> Iterator[Case]:
+    shapes = [(65536, 256), (16384, 1024), (4096, 4096), (1024, 16384), (128, 128256), (1, 1 << 24)]
+    for dtype in (torch.float32, torch.bfloat16):
+        for rows, n in shapes:
+            x = torch.randn(rows, n, device="cuda").to(dtype)
+            label = f"{rows}x{n} {str(dtype)[6:]}"
+            yield f"sort {label}", x, lambda x=x: ops.sort(x), lambda x=x: x.sort(stable=True)
+            if n > 1024:
+                yield f"topk 50 of {label}", x, lambda x=x: ops.topk(x, 50), lambda x=x: x.topk(50)
+    x = torch.randint(0, 1000, (1 << 24,), device="cuda")
+    yield "bincount 2^24 of 1000", x, lambda: ops.bincount(x, 1000), lambda: x.bincount(minlength=1000)
+    y = torch.randn(1 << 24, device="cuda")
+    yield "histc 2^24 in 100", y, lambda: ops.histc(y, 100, -4.0, 4.0), lambda: y.histc(100, -4.0, 4.0)
+
+
+FAMILIES = {"sampling": sampling, "sorting": sorting}
 
 
 def is_replayed(call: Callable[[], Any]) -> bool:
