@@ -4,8 +4,9 @@
     python test/device/sampling.py sampling.kpkg [sorting.kpkg images.kpkg] [-o results.json]
 
 Times are medians of calls in shuffled order behind an L2 flush by reads, with the host ahead of the GPU. `read` is the
-input's bytes at 3.35 TB/s, and `amax` what PyTorch takes to reduce it. A call is captured into a CUDA graph first: its
-replay must give the result of the call, or the script exits 1.
+input's bytes at 3.35 TB/s, and `amax` what PyTorch takes to reduce it. Beside roi_align, which PyTorch lacks, `torch`
+copies the input. A call is captured into a CUDA graph first: its replay must give the result of the call, or the script
+exits 1.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 import kpkg
 import torch
+import torch.nn.functional as F
 from timing import times, usable, versions
 
 BYTES_PER_MICROSECOND = 3.35e6
@@ -104,7 +106,43 @@ def sorting(ops: Any) -> Iterator[Case]:
     yield "histc 2^24 in 100", y, lambda: ops.histc(y, 100, -4.0, 4.0), lambda: y.histc(100, -4.0, 4.0)
 
 
-FAMILIES = {"sampling": sampling, "sorting": sorting}
+def images(ops: Any) -> Iterator[Case]:
+    for dtype in (torch.float32, torch.float16):
+        x = torch.randn(8, 64, 128, 128, device="cuda").to(dtype)
+        grid = (torch.rand(8, 128, 128, 2, device="cuda") * 2 - 1).to(dtype)
+        label = str(dtype)[6:]
+        for mode in ("bilinear", "bicubic"):
+            yield (
+                f"grid_sample {mode} 8x64x128x128 {label}",
+                x,
+                lambda x=x, grid=grid, mode=mode: ops.grid_sample(x, grid, mode),
+                lambda x=x, grid=grid, mode=mode: F.grid_sample(x, grid, mode, align_corners=False),
+            )
+            for size, smooth in (([256, 256], False), ([48, 48], True)):
+                yield (
+                    f"interpolate {mode} 8x64x128x128 to {size}{', smoothed' if smooth else ''} {label}",
+                    x,
+                    lambda x=x, a=(size, mode, False, smooth): ops.interpolate(x, *a),
+                    lambda x=x, a=(size, None, mode, False, None, smooth): F.interpolate(x, *a),
+                )
+        yield (
+            f"pixel_shuffle 8x64x128x128 {label}",
+            x,
+            lambda x=x: ops.pixel_shuffle(x, 2),
+            lambda x=x: F.pixel_shuffle(x, 2),
+        )
+        corner = torch.rand(512, 2, device="cuda") * 90
+        sides = torch.rand(512, 2, device="cuda") * 38
+        boxes = torch.cat([torch.arange(512, device="cuda").unsqueeze(1) % 8, corner, corner + sides], 1).to(dtype)
+        yield (
+            f"roi_align 512 boxes of 7x7, 2 samples {label}",
+            x,
+            lambda x=x, boxes=boxes: ops.roi_align(x, boxes, [7, 7], 1.0, 2, True),
+            x.clone,
+        )
+
+
+FAMILIES = {"sampling": sampling, "sorting": sorting, "images": images}
 
 
 def is_replayed(call: Callable[[], Any]) -> bool:

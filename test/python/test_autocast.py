@@ -54,6 +54,10 @@ COUNTERPARTS = {
     **{name: (getattr(torch, name), (Of(4, 8), [1])) for name in "sum mean amax amin".split()},
     **{name: (lambda x, dim, f=getattr(torch, name): f(x, dim[0]), (Of(4, 8), [1])) for name in ("argmax", "argmin")},
     **{name: (getattr(torch, name), (Of(4, 8), 1)) for name in ("sort", "argsort")},
+    "grid_sample": (F.grid_sample, (Of(1, 2, 4, 4), par(1, 3, 3, 2), "bilinear", "zeros", False)),
+    "interpolate": (F.interpolate, (Of(1, 2, 4, 4), [3, 5])),
+    "pixel_shuffle": (F.pixel_shuffle, (Of(1, 4, 2, 2), 2)),
+    "pixel_unshuffle": (F.pixel_unshuffle, (Of(1, 1, 4, 4), 2)),
     "topk": (torch.topk, (Of(4, 8), 2, 1)),
     "histc": (torch.histc, (Of(4, 8), 5, -1.0, 1.0)),
     "bincount": (lambda x, bins: torch.zeros(bins, dtype=torch.int64), (labels(3, 5), 3)),
@@ -159,7 +163,7 @@ def test_dtypes_on_cpus(name, mix, ops):
 @pytest.mark.parametrize("name", COUNTERPARTS)
 def test_dtypes_on_cuda_devices(name, mix, ops):
     """Tests dtypes without a GPU: tensors have no memory, so that only the computation of dtypes runs."""
-    if name == "gru_cell":
+    if name in ("gru_cell", "grid_sample"):
         pytest.skip("PyTorch asks for the GPU's kernel before it makes the results")
     if mix == "low parameters" and name.startswith("batch_norm"):
         pytest.skip("PyTorch's kernels refuse these dtypes, which tensors without memory do not show")
