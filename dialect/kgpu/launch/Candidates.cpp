@@ -295,15 +295,6 @@ unsigned stagesOfLoop(const Work &work, const TargetModel &target, const Launch 
   return std::min<int64_t>(wanted, target.sharedPerSm * 7 / 8 / slot);
 }
 
-std::optional<int64_t> excessiveRegisters(const Work &work, const TargetModel &target, const Launch &launch) {
-  constexpr int64_t kTimesTooMany = 2;
-  int64_t registers = work.liveRegisters / (int64_t(launch.threads) * launch.cluster) * launch.blocks;
-  bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
-  if (multiplies || registers <= kTimesTooMany * target.maxRegisters)
-    return std::nullopt;
-  return registers;
-}
-
 /// Returns the launch that the kernel's author asks for, completed from `best`.
 std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, const Work &work, Launch best) {
   bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
@@ -331,7 +322,7 @@ std::optional<Launch> hinted(tile::KernelOp kernel, const TargetModel &target, c
   } else if (best.blocks == 1) {
     best.stages = stagesOfLoop(work, target, best);
   }
-  if (hint(Hint::Warps) && excessiveRegisters(work, target, best))
+  if (hint(Hint::Warps) && excessiveRegisters(kernel, target, best))
     return std::nullopt;
   return best;
 }
@@ -403,10 +394,6 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
   for (Launch &launch : result)
     launch.overlaps = overlapsOther(launch, kernel, work, target);
   return result;
-}
-
-std::optional<int64_t> excessiveRegisters(tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
-  return excessiveRegisters(measure(kernel, target), target, launch);
 }
 
 std::optional<Launch> shortestLaunch(tile::KernelOp kernel, const TargetModel &target) {

@@ -14,11 +14,6 @@ llvm::SmallVector<Launch> candidates(tile::KernelOp kernel, const TargetModel &t
 /// nothing for kernels with products, of threads, and where candidates() begins with such a launch.
 std::optional<Launch> shortestLaunch(tile::KernelOp kernel, const TargetModel &target);
 
-/// Returns the 32-bit registers that tiles take in each thread of a launch, at the peak. Nothing unless they are so
-/// many that no such launch is tried: most would spill, and ptxas would take minutes. Kernels with products have no
-/// limit.
-std::optional<int64_t> excessiveRegisters(tile::KernelOp kernel, const TargetModel &target, const Launch &launch);
-
 /// Returns whether this chip's wgmma multiplies 8-bit elements, but not those of this kernel, because its operands are
 /// contiguous along other dimensions.
 bool multipliesBytesByWarps(tile::KernelOp kernel, const TargetModel &target);

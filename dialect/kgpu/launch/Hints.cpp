@@ -3,8 +3,8 @@
 #include "dialect/kgpu/launch/Hints.h"
 #include "dialect/kgpu/analysis/ClusterTiles.h"
 #include "dialect/kgpu/analysis/StreamedDots.h"
+#include "dialect/kgpu/analysis/Work.h"
 #include "dialect/kgpu/ir/Walks.h"
-#include "dialect/kgpu/launch/Candidates.h"
 #include "dialect/kgpu/launch/RoleLaunch.h"
 
 namespace kpkg::kgpu {
@@ -170,5 +170,15 @@ llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetM
       if (Why why = whyNot(record.hint, value, kernel, target, outcome))
         dropped.push_back({record.hint, value, *why, record.hint == Hint::Occupancy});
   return dropped;
+}
+
+std::optional<int64_t> excessiveRegisters(tile::KernelOp kernel, const TargetModel &target, const Launch &launch) {
+  constexpr int64_t kTimesTooMany = 2;
+  const Work work = measure(kernel, target);
+  int64_t registers = work.liveRegisters / (int64_t(launch.threads) * launch.cluster) * launch.blocks;
+  bool multiplies = work.dotElements != 0 || work.mmaElements != 0;
+  if (multiplies || registers <= kTimesTooMany * target.maxRegisters)
+    return std::nullopt;
+  return registers;
 }
 } // namespace kpkg::kgpu

@@ -38,4 +38,8 @@ bool asksFor(const Launch &launch, tile::KernelOp kernel, const TargetModel &tar
 
 /// Returns the hints of `kernel`, at tile level, that `outcome` does not follow, in the order of Hints.def.
 llvm::SmallVector<DroppedHint> droppedHints(tile::KernelOp kernel, const TargetModel &target, const Outcome &outcome);
+/// Returns the 32-bit registers that tiles take in each thread of a launch, at the peak. Nothing unless they are so
+/// many that no such launch is tried: most would spill, and ptxas would take minutes. Kernels with products have no
+/// limit.
+std::optional<int64_t> excessiveRegisters(tile::KernelOp kernel, const TargetModel &target, const Launch &launch);
 } // namespace kpkg::kgpu
