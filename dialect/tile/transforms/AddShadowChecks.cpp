@@ -14,13 +14,18 @@
 //
 // An element's access cell is 0, or 8 * (block + 1) + its state. Blocks are numbered from 0, the x axis fastest. Each
 // access changes the cell atomically, so that the later one of two conflicting accesses finds the earlier one.
+//
+// The shared memory of a kernel at thread level has shadows of its own. The cells tell threads apart, and when each
+// passed its last barrier: accesses before and after a barrier do not conflict.
 #include "dialect/tile/transforms/AddShadowChecks.h"
 #include "dialect/tile/ir/KernelAttributes.h"
 #include "dialect/tile/ir/ThreadOps.h"
 #include "dialect/tile/transforms/CheckBuilder.h"
 #include "dialect/tile/transforms/ExpandAddStores.h"
 #include "dialect/tile/transforms/Passes.h"
+#include "dialect/tile/transforms/ThreadShadows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -31,24 +36,18 @@ namespace kpkg::tile {
 
 namespace {
 
-/// The states of an access cell, in its low bits.
+/// The states of an access cell, in its low bits. One is the block or thread in the cell.
 enum State : int32_t {
-  ReadByOne = 1,    ///< read by this block alone
-  ReadByMany = 2,   ///< read by this block and others
-  Written = 3,      ///< written by this block alone, which may also have read it
-  UpdatedByOne = 4, ///< updated atomically by this block alone
-  UpdatedByMany = 5 ///< updated atomically by this block and others
+  ReadByOne = 1,    ///< read by this one alone
+  ReadByMany = 2,   ///< read by this one and others
+  Written = 3,      ///< written by this one alone, which may also have read it
+  UpdatedByOne = 4, ///< updated atomically by this one alone
+  UpdatedByMany = 5 ///< updated atomically by this one and others
 };
-constexpr int32_t stateBits = 3;
-
 enum class AccessKind { Read, Write, Update };
 
-/// The shadow arguments of a view argument, null where a check is not wanted.
-struct Shadow {
-  Value written, accesses;
-};
-
-/// Elements of an argument: its coordinates, and which of them are accessed (null: all that lie in the argument).
+/// Elements of an argument or of shared memory: its coordinates, and which of them are accessed (null: all that lie in
+/// it).
 struct Elements {
   SmallVector<Value> coordinates;
   Value mask;
@@ -56,8 +55,11 @@ struct Elements {
 
 class ShadowBuilder : public CheckBuilder {
 public:
-  ShadowBuilder(KernelOp kernel, Operation *access, ArrayRef<std::string> names, ArrayRef<Shadow> shadows)
-      : CheckBuilder(kernel, access, names), shadows(shadows), isOfThreads(tile::isOfThreads(kernel)) {}
+  /// `shadows` has those of arguments and of shared memory; `threads` serve kernels at thread level.
+  ShadowBuilder(KernelOp kernel, Operation *access, ArrayRef<std::string> names,
+                const llvm::DenseMap<Value, Shadow> &shadows, const ThreadCells &threads)
+      : CheckBuilder(kernel, access, names), shadows(shadows), threads(threads), isOfThreads(tile::isOfThreads(kernel)),
+        cell(builder.getI32Type()) {}
 
   /// Adds the checks of an access to the tile of type `type` at `offsets`.
   void tileAt(AccessKind kind, Type type, Value view, ValueRange offsets) {
@@ -77,20 +79,39 @@ public:
     elements(kind, view, llvm::to_vector(indices), mask);
   }
 
+  /// Adds the checks of an access to `count` elements along the last dimension.
+  void line(AccessKind kind, Value view, ValueRange first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      SmallVector<Value> coordinates(first);
+      Value distance = arith::ConstantIndexOp::create(builder, loc, i);
+      coordinates.back() = arith::AddIOp::create(builder, loc, coordinates.back(), distance);
+      elements(kind, view, coordinates, Value());
+    }
+  }
+
 private:
-  ArrayRef<Shadow> shadows;
+  const llvm::DenseMap<Value, Shadow> &shadows;
+  const ThreadCells &threads;
   bool isOfThreads;
+  IntegerType cell;           ///< the type of the cells that are accessed
   SmallVector<int64_t> shape; ///< of all values; none for scalars
 
   void elements(AccessKind kind, Value view, SmallVector<Value> coordinates, Value mask) {
-    auto argument = dyn_cast<BlockArgument>(argumentOf(view));
-    if (!argument || cast<ViewType>(argument.getType()).getRank() == 0)
-      return; // the memory of a block, or an absent tensor
-    const Shadow &shadow = shadows[argument.getArgNumber()];
+    Value whole = argumentOf(view);
+    auto found = shadows.find(whole);
+    if (found == shadows.end() || cast<ViewType>(whole.getType()).getRank() == 0)
+      return; // memory that is not checked, or an absent tensor
+    const Shadow &shadow = found->second;
     Elements elements = inArgument(view, std::move(coordinates), mask);
-    if (shadow.accesses)
+    bool isShared = !isa<BlockArgument>(whole);
+    if (shadow.accesses && isShared) {
+      cell = builder.getI64Type();
+      checkAccess(kind, view, shadow.accesses, elements, threads.ownCell(builder, loc));
+      cell = builder.getI32Type();
+    } else if (shadow.accesses) {
       if (Value block = blockNumber())
         checkAccess(kind, view, shadow.accesses, elements, block);
+    }
     if (!shadow.written)
       return;
     if (kind != AccessKind::Write)
@@ -102,14 +123,14 @@ private:
   //===--- Values -------------------------------------------------------------------------------------------------===//
 
   Type shaped(Type element) const { return shape.empty() ? element : RankedTensorType::get(shape, element); }
-  Type i32() { return shaped(builder.getI32Type()); }
+  Type cells() { return shaped(cell); }
 
-  Value constant(int32_t number) {
-    auto one = builder.getI32IntegerAttr(number);
+  Value constant(int64_t number) {
+    auto one = builder.getIntegerAttr(cell, number);
     if (shape.empty())
       return arith::ConstantOp::create(builder, loc, one);
     return arith::ConstantOp::create(builder, loc,
-                                     DenseElementsAttr::get(cast<ShapedType>(i32()), cast<Attribute>(one)));
+                                     DenseElementsAttr::get(cast<ShapedType>(cells()), cast<Attribute>(one)));
   }
 
   Value splat(Value scalar) {
@@ -222,8 +243,9 @@ private:
   Value exchange(Value shadow, const Elements &elements, Value value, Value expected = {}) {
     AtomicKind kind = expected ? AtomicKind::CompareExchange : AtomicKind::Exchange;
     if (isOfThreads)
-      return AtomicElementOp::create(builder, loc, i32(), kind, value, elementOf(shadow, elements), expected).getOld();
-    return AtomicOp::create(builder, loc, i32(), kind, value, shadow, elements.coordinates, elements.mask, expected)
+      return AtomicElementOp::create(builder, loc, cells(), kind, value, elementOf(shadow, elements), expected)
+          .getOld();
+    return AtomicOp::create(builder, loc, cells(), kind, value, shadow, elements.coordinates, elements.mask, expected)
         .getOld();
   }
 
@@ -234,7 +256,7 @@ private:
     if (isOfThreads)
       isWritten = LoadOp::create(builder, loc, builder.getI32Type(), elementOf(written, elements), ValueRange(), one);
     else
-      isWritten = GatherOp::create(builder, loc, i32(), written, elements.coordinates, one, elements.mask);
+      isWritten = GatherOp::create(builder, loc, cells(), written, elements.coordinates, one, elements.mask);
     report(isNot(isWritten, constant(0)),
            "an element of " + nameOf(argumentOf(view)) + " is read that was never written",
            "element " + holes(elements.coordinates.size()) + " of " + nameOf(argumentOf(view)) +
@@ -249,57 +271,79 @@ private:
       ScatterOp::create(builder, loc, constant(1), written, elements.coordinates, elements.mask);
   }
 
-  /// Records an access in the cells, and checks that no other block has accessed the elements in a conflicting way.
-  void checkAccess(AccessKind kind, Value view, Value cells, const Elements &elements, Value block) {
+  /// Records an access in the cells, and checks that no other block, or thread of the block, has accessed the elements
+  /// in a conflicting way. `number` is this one's in a cell.
+  void checkAccess(AccessKind kind, Value view, Value cells, const Elements &elements, Value number) {
+    bool isShared = !isa<BlockArgument>(argumentOf(view));
     auto stateOf = [&](Value cell) {
       return arith::AndIOp::create(builder, loc, cell, constant((1 << stateBits) - 1)).getResult();
     };
-    auto own = [&](State state) { return arith::AddIOp::create(builder, loc, block, constant(state)).getResult(); };
+    auto own = [&](State state) { return arith::AddIOp::create(builder, loc, number, constant(state)).getResult(); };
+    // Cells of accesses before a barrier are as if they were empty.
+    auto isEmpty = [&](Value cell) {
+      Value empty = isEqual(cell, constant(0));
+      return isShared ? either(empty, negated(ThreadCells::areConcurrent(builder, loc, cell, number))) : empty;
+    };
     auto isOwn = [&](Value cell, ArrayRef<State> states) {
-      Value any = isEqual(cell, constant(0));
+      Value any = isEmpty(cell);
       for (State state : states)
         any = either(any, isEqual(cell, own(state)));
       return any;
     };
-    auto isShared = [&](Value cell, State one, State many) {
+    auto isCommon = [&](Value cell, State one, State many) {
       return either(isEqual(stateOf(cell), constant(one)), isEqual(stateOf(cell), constant(many)));
     };
     if (kind == AccessKind::Write) {
       Value old = exchange(cells, elements, own(Written));
-      reportRace(isOwn(old, {ReadByOne, Written, UpdatedByOne}), "accesses", "written", view, elements, old);
+      reportRace(isOwn(old, {ReadByOne, Written, UpdatedByOne}), "reads or writes", "written", view, elements, old);
       return;
     }
     bool isRead = kind == AccessKind::Read;
     State one = isRead ? ReadByOne : UpdatedByOne, many = isRead ? ReadByMany : UpdatedByMany;
     Value old = exchange(cells, elements, own(one), constant(0));
-    // The first access left its state. Another one of the same kind makes it one of many blocks; a block's update
-    // replaces its own read.
+    // The first access left its state. Another one of the same kind makes it one of many. An update replaces the read
+    // of the same block or thread.
     Value becomes =
         arith::AddIOp::create(builder, loc, arith::SubIOp::create(builder, loc, old, stateOf(old)), constant(many));
     Value changes = isNot(old, own(one));
     changes = both(changes, isEqual(stateOf(old), constant(one)));
-    if (!isRead) {
-      Value replaces = isEqual(old, own(ReadByOne));
-      becomes = arith::SelectOp::create(builder, loc, replaces, own(UpdatedByOne), becomes);
-      changes = either(changes, replaces);
-    }
-    Value isFine = either(isOwn(old, {ReadByOne, Written, UpdatedByOne}), isShared(old, one, many));
+    auto replaceWhere = [&](Value condition) {
+      becomes = arith::SelectOp::create(builder, loc, condition, own(one), becomes);
+      changes = either(changes, condition);
+    };
+    if (!isRead)
+      replaceWhere(isEqual(old, own(ReadByOne)));
+    if (isShared)
+      replaceWhere(both(isNot(old, constant(0)), isEmpty(old)));
+    Value isFine = either(isOwn(old, {ReadByOne, Written, UpdatedByOne}), isCommon(old, one, many));
     Elements changed = {elements.coordinates, both(elements.mask, changes)};
     Value late = exchange(cells, changed, becomes);
     // In between only such an access may have changed the cell.
-    isFine = both(isFine, either(isOwn(late, {ReadByOne}), isShared(late, one, many)));
+    isFine = both(isFine, either(isOwn(late, {ReadByOne}), isCommon(late, one, many)));
     Value other = arith::SelectOp::create(builder, loc, isEqual(late, constant(0)), old, late);
     reportRace(isFine, isRead ? "writes" : "reads or writes", isRead ? "read" : "updated", view, elements, other);
   }
 
-  /// `there` is the access of the other block, "writes", and `here` that of this one, "read".
+  Value negated(Value condition) {
+    Value yes = isEqual(constant(0), constant(0));
+    return arith::XOrIOp::create(builder, loc, condition, yes);
+  }
+
+  /// `there` is the access of the other one, "writes", and `here` that of this one, "read".
   void reportRace(Value holds, const std::string &there, const std::string &here, Value view, const Elements &elements,
                   Value cell) {
-    SmallVector<Value> values = elements.coordinates, block = blockIn(cell);
-    std::string name = nameOf(argumentOf(view));
-    std::string format = "element " + holes(values.size()) + " of " + name + ", which " +
-                         (kernel.isPersistent() ? "tile " : "block ") + holes(block.size()) + " " + there + ", is " +
-                         here;
+    SmallVector<Value> values = elements.coordinates;
+    std::string name = nameOf(argumentOf(view)),
+                format = "element " + holes(values.size()) + " of " + name + ", which ";
+    if (!isa<BlockArgument>(argumentOf(view))) {
+      values.append(
+          {ThreadCells::threadIn(builder, loc, cell), ThreadIdOp::create(builder, loc, builder.getIndexType())});
+      report(holds, "an element of " + name + ", which another thread " + there + ", is " + here + " without a barrier",
+             format + "thread {} " + there + ", is " + here + " by thread {} without a barrier between", values);
+      return;
+    }
+    SmallVector<Value> block = blockIn(cell);
+    format += (kernel.isPersistent() ? "tile " : "block ") + holes(block.size()) + " " + there + ", is " + here;
     llvm::append_range(values, block);
     report(holds, "an element of " + name + ", which another block " + there + ", is " + here, format, values);
   }
@@ -323,6 +367,10 @@ void checkAccesses(Operation *op, ShadowBuilder &shadow) {
       .Case([&](AtomicOp access) {
         shadow.gathered(AccessKind::Update, access.getView(), access.getIndices(), access.getMask());
       })
+      .Case([&](CopyAsyncOp copy) {
+        shadow.line(AccessKind::Read, copy.getSource(), copy.getFrom(), copy.getCount());
+        shadow.line(AccessKind::Write, copy.getTarget(), copy.getTo(), copy.getCount());
+      })
       .Case([&](AtomicElementOp access) {
         shadow.tileAt(AccessKind::Update, access.getValue().getType(), access.getView(), ValueRange());
       });
@@ -334,21 +382,23 @@ struct TileAddShadowChecks final : impl::TileAddShadowChecksBase<TileAddShadowCh
 };
 
 /// Appends the shadows of all view arguments.
-SmallVector<Shadow> addShadows(KernelOp kernel, ShadowChecks checks) {
-  SmallVector<Shadow> shadows(kernel.getNumArguments());
+void addArgumentShadows(KernelOp kernel, ShadowChecks checks, llvm::DenseMap<Value, Shadow> &shadows) {
   Type i32 = IntegerType::get(kernel.getContext(), 32);
   auto append = [&](int64_t rank, bool isMut) {
     (void)kernel.insertArgument(kernel.getNumArguments(), ViewType::get(rank, i32, isMut), {}, kernel.getLoc());
     return kernel.getArgument(kernel.getNumArguments() - 1);
   };
-  for (Shadow &shadow : shadows) {
-    auto view = dyn_cast<ViewType>(kernel.getArgument(&shadow - shadows.data()).getType());
-    if (view && checks.uninit)
+  for (unsigned number = 0, count = kernel.getNumArguments(); number < count; ++number) {
+    BlockArgument argument = kernel.getArgument(number);
+    auto view = dyn_cast<ViewType>(argument.getType());
+    if (!view)
+      continue;
+    Shadow &shadow = shadows[argument];
+    if (checks.uninit)
       shadow.written = append(view.getRank(), view.getIsMut());
-    if (view && checks.race)
+    if (checks.race)
       shadow.accesses = append(view.getRank(), true);
   }
-  return shadows;
 }
 
 } // namespace
@@ -356,9 +406,16 @@ SmallVector<Shadow> addShadows(KernelOp kernel, ShadowChecks checks) {
 void addShadowChecks(KernelOp kernel, ShadowChecks checks, ArrayRef<std::string> names) {
   SmallVector<Operation *> accesses;
   kernel.walk([&](Operation *op) { accesses.push_back(op); });
-  SmallVector<Shadow> shadows = addShadows(kernel, checks);
+  llvm::DenseMap<Value, Shadow> shadows;
+  ThreadCells threads;
+  if (isOfThreads(kernel)) {
+    shadows = addSharedShadows(kernel, checks);
+    if (checks.race && !shadows.empty())
+      threads = ThreadCells(kernel);
+  }
+  addArgumentShadows(kernel, checks, shadows);
   for (Operation *access : accesses) {
-    ShadowBuilder shadow(kernel, access, names, shadows);
+    ShadowBuilder shadow(kernel, access, names, shadows, threads);
     checkAccesses(access, shadow);
   }
 }

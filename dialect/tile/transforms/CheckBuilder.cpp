@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/tile/transforms/CheckBuilder.h"
 #include "dialect/tile/ir/CheckedPrint.h"
+#include "dialect/tile/ir/ThreadOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ std::string CheckBuilder::nameOf(Value view) const {
   std::string part = sourceOfPart(view) ? "a part of " : "";
   auto argument = dyn_cast<BlockArgument>(argumentOf(view));
   if (!argument)
-    return part + "scratch memory";
+    return part + (isOfThreads(kernel) ? "shared memory" : "scratch memory");
   unsigned number = argument.getArgNumber();
   return part + (number < names.size() ? "`" + names[number] + "`" : "argument " + std::to_string(number));
 }

@@ -56,11 +56,12 @@ def TileAddShadowChecks : Pass<"tile-add-shadow-checks", "::kpkg::tile::KernelOp
     `tile-add-checks` before accesses. With `uninit`, elements that are read must have been written: a shadow tells, and
     stores update it. With `race`, no two blocks may access an element unless both read it or both update it atomically.
     Each access records its block and its kind in a cell, by an atomic exchange. An element that is outside of a view or
-    masked is not accessed. Works on any verified kernel without layouts.
+    masked is not accessed. Shared memory of kernels at thread level has shadows beside it. Its cells tell threads apart,
+    and accesses before a barrier from those after it. Works on any verified kernel without layouts.
   }];
   let options = [Option<"uninit", "uninit", "bool", /*default=*/"false", "Check that elements were written">,
                  Option<"race", "race", "bool", /*default=*/"false", "Check that blocks do not interfere">];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def TileDensifyDots : Pass<"tile-densify-dots", "::kpkg::tile::KernelOp"> {

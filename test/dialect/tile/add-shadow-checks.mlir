@@ -25,7 +25,7 @@
 // RACE: tile.print "{}shadows.k:7: in `copied`: element [{}, {}] of argument 0, which block [{}, {}, {}] writes, is read, in block [{}, {}, {}]"
 // RACE: tile.load
 // RACE: tile.atomic exchange %{{.*}}, %[[CY]]
-// RACE: tile.print "{}shadows.k:8: in `copied`: element [{}] of argument 1, which block [{}, {}, {}] accesses, is written, in block [{}, {}, {}]"
+// RACE: tile.print "{}shadows.k:8: in `copied`: element [{}] of argument 1, which block [{}, {}, {}] reads or writes, is written, in block [{}, {}, {}]"
 // RACE-NEXT: tile.store
 
 // BOTH-LABEL: tile.kernel @copied
@@ -83,7 +83,7 @@ tile.kernel @added(%y: !tile.view<1xf32, mut>, %v: f32, %i: index) {
 // RACE-LABEL: tile.kernel @persistent
 // RACE-NOT: tile.atomic
 // RACE: tile.for_tiles
-// RACE: tile.print "{}shadows.k:9: in `persistent`: element [{}] of argument 1, which tile [{}, {}] accesses, is written, in tile [{}, {}]"
+// RACE: tile.print "{}shadows.k:9: in `persistent`: element [{}] of argument 1, which tile [{}, {}] reads or writes, is written, in tile [{}, {}]"
 tile.kernel @persistent(%x: !tile.view<1xf32>, %y: !tile.view<1xf32, mut>, %n: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -124,5 +124,38 @@ tile.kernel @own(%v: f32) {
   %memory = tile.scratch [8] : !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 8, index = 32>
   %all = tile.splat %v : f32 -> tensor<8xf32>
   tile.store %all, %memory[%c0] : tensor<8xf32>, !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 8, index = 32>
+  tile.return
+}
+
+// -----
+
+// Shared memory of threads has shadows of its own, which the block clears. A barrier counts, for the cells after it.
+// RACE-LABEL: tile.kernel @shared
+// RACE: %[[COUNTS:.*]] = tile.scratch [3] : !tile.view<1xi64
+// RACE: scf.for
+// RACE: tile.barrier block
+// RACE: %[[OWN:.*]] = tile.scratch [64] : !tile.view<1xf32
+// RACE: %[[CELLS:.*]] = tile.scratch [64] : !tile.view<1xi64
+// RACE: scf.for
+// RACE: tile.barrier block
+// RACE: %[[CELL:.*]] = tile.drop %[[CELLS]] [0] at(%{{.*}})
+// RACE: tile.atomic_element exchange %{{.*}}, %[[CELL]] : i64
+// RACE: tile.print "{}shadows.k:5: in `shared`: element [{}] of shared memory, which thread {} reads or writes, is written by thread {} without a barrier between, in block [{}, {}, {}]"
+// RACE: tile.barrier block
+// RACE: scf.if
+// RACE: tile.drop %[[COUNTS]]
+// RACE: tile.barrier block
+// BOTH-LABEL: tile.kernel @shared
+// BOTH: tile.print
+// UNINIT-LABEL: tile.kernel @shared
+// UNINIT: %[[WRITTEN:.*]] = tile.scratch [64] : !tile.view<1xi32
+// UNINIT: %[[MARK:.*]] = tile.drop %[[WRITTEN]]
+// UNINIT: tile.store %{{.*}}, %[[MARK]][] : i32
+tile.kernel @shared(%v: f32) attributes {tile.threads = array<i64: 64, 1, 1>} {
+  %memory = tile.scratch [64] : !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 16, index = 32>
+  %i = tile.thread_id
+  %one = tile.drop %memory [0] at (%i) : !tile.view<1xf32, mut, unit = 0, align = 16, divisible = 16, index = 32> -> !tile.view<0xf32, mut, index = 32>
+  tile.store %v, %one[] : f32, !tile.view<0xf32, mut, index = 32> loc("shadows.k":5:3)
+  tile.barrier block
   tile.return
 }
