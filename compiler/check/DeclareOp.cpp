@@ -142,7 +142,9 @@ bool Checker::nameOp(const ast::Decorator &decorator, OpUse use, const std::stri
                      OpRecord &record) {
   size_t colons = name.find("::");
   if (colons == std::string::npos || !isWord(name.substr(0, colons)) || !isWord(name.substr(colons + 2))) {
-    diags.report(diag::OpName, decorator.range, decorator.name);
+    DiagnosticBuilder report = diags.report(diag::OpName, decorator.range, decorator.name);
+    if (name.find('{') != std::string::npos)
+      report.note(diag::NameParameter, nameRange);
     return false;
   }
   const size_t index = program.opRecords.size();

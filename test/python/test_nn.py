@@ -53,6 +53,8 @@ CASES = [
     (nn.AvgPool3d, (2,), (1, 2, 4, 4, 4)),
     (nn.AdaptiveAvgPool1d, (1,), (2, 3, 7)),
     (nn.AdaptiveAvgPool2d, ((1, 1),), (2, 3, 5, 6)),
+    (nn.PixelShuffle, (3,), (2, 18, 5, 4)),
+    (nn.PixelUnshuffle, (2,), (2, 3, 6, 8)),
     (nn.AdaptiveAvgPool3d, (1,), (3, 4, 2, 5)),
     *(
         (layer, (), (3, 5))

@@ -53,16 +53,25 @@ private:
   bool first = true;
 };
 
-std::string drawTensor(Draw &draw, const std::vector<int64_t> &shape, DType dtype) {
+/// Draws a tensor of the dtype, or sometimes of another one, as indices and masks are. `hasDType` tells whether a
+/// tensor of the case has the dtype, as the last one must if no other does.
+std::string drawTensor(Draw &draw, const std::vector<int64_t> &shape, DType dtype, bool isLast, bool &hasDType) {
   constexpr std::array<int64_t, 3> others = {int64_t(DType::Int64), int64_t(DType::Int32), int64_t(DType::Bool)};
-  if (draw.oneIn(8))
+  if (draw.oneIn(8) && (hasDType || !isLast))
     dtype = DType(draw.of(others));
+  else
+    hasDType = true;
   bool isFloat = dtypeIsFloat(dtype);
   // Consecutive integers can also serve as indices.
   const char *generator = isFloat || draw.oneIn(2) ? "randn" : "arange";
   std::string text = fmt::format("{}({}", generator, fmt::join(shape, ","));
   text += fmt::format("{}{},seed={})", shape.empty() ? "" : ",", kpkg_dtype_name(int32_t(dtype)), draw.below(1 << 20));
   return text;
+}
+
+bool isTensor(const ArgumentInfo &argument) {
+  return (argument.kind == KPKG_TENSOR || argument.kind == KPKG_TENSOR_LIST) && !argument.optional &&
+         !argument.has_default;
 }
 
 } // namespace
@@ -77,7 +86,10 @@ std::vector<std::string> drawInputs(const Op &op, DType dtype, const std::vector
     if (argument.kind == KPKG_TENSOR_LIST && ofLists.empty())
       for (int64_t count = 1 + draw.below(4); count > 0; --count)
         ofLists.push_back(shapes.next());
+  bool hasDType = false;
+  size_t tensors = size_t(std::ranges::count_if(op.arguments(), isTensor));
   for (const ArgumentInfo &argument : op.arguments()) {
+    tensors -= isTensor(argument);
     std::string_view type = argument.type;
     bool isLeft = argument.has_default && draw.oneIn(2);
     if (isLeft || std::find(fixed.begin(), fixed.end(), argument.name) != fixed.end())
@@ -86,10 +98,10 @@ std::vector<std::string> drawInputs(const Op &op, DType dtype, const std::vector
     if (argument.optional && draw.oneIn(2))
       value = "none";
     else if (argument.kind == KPKG_TENSOR)
-      value = drawTensor(draw, shapes.next(), dtype);
+      value = drawTensor(draw, shapes.next(), dtype, tensors == 0, hasDType);
     else if (argument.kind == KPKG_TENSOR_LIST) {
       for (const std::vector<int64_t> &shape : ofLists)
-        value += (value.empty() ? "" : ",") + drawTensor(draw, shape, dtype);
+        value += (value.empty() ? "" : ",") + drawTensor(draw, shape, dtype, tensors == 0, hasDType);
       value = "[" + value + "]";
     } else if (type.starts_with("int["))
       value = fmt::format("[{}]", fmt::join(std::vector<int64_t>(size_t(1 + draw.below(3)), 1 + draw.below(3)), ","));

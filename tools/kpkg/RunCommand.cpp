@@ -103,8 +103,10 @@ std::string summarize(const std::string &explanation) {
       summary += line + "\n";
   }
   if (left)
-    summary += fmt::format(
-        "    ({} instances for other parameters or processors, or not as good; kpkg explain lists them)\n", left);
+    summary += fmt::format("    ({} instances for other parameters or processors, or not as good; `kpkg explain` with "
+                           "the op and its inputs "
+                           "lists them)\n",
+                           left);
   return summary;
 }
 

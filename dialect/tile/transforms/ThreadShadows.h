@@ -27,8 +27,8 @@ public:
   mlir::Value ownCell(mlir::OpBuilder &builder, mlir::Location loc) const;
   /// Returns the thread in a cell.
   static mlir::Value threadIn(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value cell);
-  /// Returns whether no barrier lies between the accesses of two cells: one of the warp, if both threads belong to it,
-  /// else one of the block.
+  /// Returns whether no barrier lies between the accesses of two cells. Threads of one warp need a barrier of the warp,
+  /// others one of the block.
   static mlir::Value areConcurrent(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
 
 private:

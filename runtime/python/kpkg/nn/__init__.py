@@ -35,6 +35,7 @@ from kpkg.nn._activations import (
 from kpkg.nn._cells import GRUCell, LSTMCell, RNNCell
 from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from kpkg.nn._embedding import Embedding
+from kpkg.nn._images import PixelShuffle, PixelUnshuffle
 from kpkg.nn._layer import Layer
 from kpkg.nn._loss import CrossEntropyLoss, KLDivLoss
 from kpkg.nn._moe import MoE
@@ -70,8 +71,8 @@ __all__ = [
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Embedding", "GRUCell", "GroupNorm",
     "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
     "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "MoE", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
-    "replacements",
+    "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
 ]  # fmt: skip
 
 
