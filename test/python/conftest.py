@@ -67,6 +67,7 @@ def load_input(name: str, family: str):
     """Returns the library of test/python/inputs/NAME.k, which imports from a family of kernels_src."""
     import kpkg
 
+    assert name not in FAMILIES, f"the package of {name} has this name"
     source, package = ROOT / "test" / "python" / "inputs" / f"{name}.k", BUILD / "test-packages" / f"{name}.kpkg"
     folders = [str(ROOT / "kernels_src" / family), str(ROOT / "kernels_src")]
     return kpkg.load(build_package(source, package, "--target", "native", "-O1", "-I", folders[0], "-I", folders[1]))
@@ -76,6 +77,7 @@ def load_source(name: str, text: str):
     """Returns the library of a test's source text, compiled again when the text has changed."""
     import kpkg
 
+    assert name not in FAMILIES, f"the package of {name} has this name"
     source = BUILD / "test-packages" / f"{name}.k"
     source.parent.mkdir(parents=True, exist_ok=True)
     if not source.exists() or source.read_text() != text:

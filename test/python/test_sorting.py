@@ -127,7 +127,7 @@ DTYPES = (
 
 @pytest.fixture(scope="module")
 def sorting():
-    return load_source("sorting", SOURCE)
+    return load_source("tile_sorting", SOURCE)
 
 
 def drawn(dtype: torch.dtype, *shape: int) -> torch.Tensor:
