@@ -10,7 +10,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,6 +172,18 @@ def strided_forms(make: Callable[[tuple[int, ...]], Tensor]) -> Iterator[tuple[s
     yield "expanded", make((1, 40)).expand(5, 40)
     yield "part", make((7, 50))[2:, 3:]
     yield "rows apart", make((12, 31))[::3]
+
+
+def forms_along(
+    shapes: Iterable[tuple[tuple[int, ...], int]], make: Callable[[tuple[int, ...]], Tensor]
+) -> Iterator[tuple[str, Tensor, int]]:
+    """Yields tensors for ops along a dimension, with it: of these shapes, and such that are not dense."""
+    for shape, dim in shapes:
+        yield f"{shape} along {dim}", make(shape), dim
+    for label, x in strided_forms(make):
+        for dim in (0, 1):
+            yield f"{label} along {dim}", x, dim
+    yield "permuted", make((4, 50, 6)).permute(2, 0, 1), 2
 
 
 def load_specs() -> list[OpSpec]:

@@ -125,6 +125,9 @@ struct IdleLaunch {
   std::string why;
 };
 
+/// Names of shadows: whether elements were written, and the cells of accesses.
+inline constexpr const char *writtenShadow = "written", *accessesShadow = "accesses";
+
 struct ProgramOptions {
   /// Folders that `import` searches after the importing file's own.
   std::vector<std::string> importPaths;

@@ -57,9 +57,9 @@ Expected<std::unique_ptr<Program>> loadedProgram(const CompileOptions &options, 
   programOptions.defines = options.defines;
   programOptions.targetKind = targetKind.str();
   if (options.checkUninit)
-    programOptions.shadows.push_back("written");
+    programOptions.shadows.push_back(writtenShadow);
   if (options.checkRace)
-    programOptions.shadows.push_back("accesses");
+    programOptions.shadows.push_back(accessesShadow);
   std::unique_ptr<Program> program;
   if (options.texts.empty()) {
     auto paths = findSources(options.inputs);

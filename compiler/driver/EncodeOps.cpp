@@ -30,7 +30,7 @@ mlir::OwningOpRef<mlir::ModuleOp> simplifiedOps(const Program &program, const So
   auto module = generateOps(program, sources, context);
   if (const std::vector<std::string> &shadows = program.shadows(); module && !shadows.empty())
     for (auto function : module->getOps<plan_ir::FuncOp>())
-      plan_ir::addShadows(function, {is_contained(shadows, "written"), is_contained(shadows, "accesses"),
+      plan_ir::addShadows(function, {is_contained(shadows, writtenShadow), is_contained(shadows, accessesShadow),
                                      program.fillOfShadows().name});
   return simplified(std::move(module));
 }

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
-from opspec import OpSpec, Sample, normal, strided_forms
+from opspec import OpSpec, Sample, forms_along, normal
 from torch import Tensor
 
 SHAPES = [
@@ -44,12 +44,7 @@ def inputs(
     def make(shape: tuple[int, ...]) -> Tensor:
         return values(shape, dtype, generator)
 
-    for shape, dim in SHAPES:
-        yield f"{shape} along {dim}", make(shape), dim
-    for label, x in strided_forms(make):
-        for dim in (0, 1):
-            yield f"{label} along {dim}", x, dim
-    yield "permuted", make((4, 50, 6)).permute(2, 0, 1), 2
+    yield from forms_along(SHAPES, make)
     yield "permuted part", make((4, 50, 60)).permute(2, 0, 1)[3:], 0
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
-from opspec import ALL_FLOATS, OpSpec, Sample, normal, strided_forms
+from opspec import ALL_FLOATS, OpSpec, Sample, forms_along, normal
 from torch import Tensor
 
 SORTED = (*ALL_FLOATS, torch.int32, torch.int64, torch.int16, torch.uint8)
@@ -43,12 +43,7 @@ def inputs(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str
     def make(shape: tuple[int, ...]) -> Tensor:
         return drawn(shape, dtype, generator)
 
-    for shape, dim in SHAPES:
-        yield f"{shape} along {dim}", make(shape), dim
-    for label, x in strided_forms(make):
-        for dim in (0, 1):
-            yield f"{label} along {dim}", x, dim
-    yield "permuted", make((4, 50, 6)).permute(2, 0, 1), 2
+    yield from forms_along(SHAPES, make)
     if dtype.is_floating_point:
         for n in (100, 1100, 17000):
             x = make((2, n))
