@@ -22,9 +22,13 @@ from typing import Any
 
 import kpkg
 import torch
-from timing import times, usable, versions
+from timing import times, usable
 from torch import Tensor
 from torch.nn import functional as F
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
+
+from gpu import device_facts  # noqa: E402
 
 #: Experts, hidden size, inner size.
 MODELS = {"Qwen3-235B": (128, 4096, 1536), "DeepSeek-V3": (256, 7168, 2048)}
@@ -141,7 +145,7 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     rows = small_rows(kpkg.load(options.experts)) + moe_rows(kpkg.load(options.moe).moe, end)
     if options.out:
-        options.out.write_text(json.dumps({**versions(), "what": WHAT, "rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**device_facts(), "what": WHAT, "rows": rows}, indent=1) + "\n")
     return 0 if all(row.get("is_right", True) for row in rows) else 1
 
 

@@ -23,7 +23,11 @@ from typing import Any
 import kpkg
 import torch
 import torch.nn.functional as F
-from timing import times, usable, versions
+from timing import times, usable
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
+
+from gpu import device_facts  # noqa: E402
 
 BYTES_PER_MICROSECOND = 3.35e6
 ROUNDS = 15
@@ -173,7 +177,7 @@ def main() -> int:
             rows.append(row | ({"refused": refused} if refused else {}))
             print(json.dumps(rows[-1]), flush=True)
     if options.out:
-        options.out.write_text(json.dumps({**versions(), "what": WHAT, "rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**device_facts(), "what": WHAT, "rows": rows}, indent=1) + "\n")
     return 0 if all(row["is_replayed"] for row in rows) else 1
 
 
