@@ -64,6 +64,8 @@ def counterpart(kind: type[nn.Module]) -> type[Layer] | None:
         contents |= {"kpkg_ops": (op,), "after": after}
     elif kind.__name__ in _latent.KINDS and _latent.suits(kind):
         base = _latent.LatentAttention
+    elif _experts.is_fp8(kind):
+        base = _moe_layers.Fp8Experts
     elif _experts.is_stacked(kind):
         base = _moe_layers.StackedExperts
     elif _experts.is_list_block(kind):

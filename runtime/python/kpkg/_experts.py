@@ -19,6 +19,7 @@ from torch import Tensor, nn
 _PROJECTIONS = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
 _LIST_BLOCKS = frozenset({"MixtralSparseMoeBlock", "Qwen3MoeSparseMoeBlock", "DeepseekV3MoE"})
 _MOST = 512  # experts
+_BLOCK = 128  # rows and columns of the blocks with a scale
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Described:
     limit: float = 7.0
     gate_up_bias: nn.Parameter | None = None
     down_bias: nn.Parameter | None = None
+    gate_up_scale: nn.Parameter | None = None
+    down_scale: nn.Parameter | None = None
     router_bias: nn.Parameter | None = None
     choice_bias: Tensor | None = None
     scoring: str = "softmax"
@@ -61,6 +64,11 @@ def is_stacked(kind: type[nn.Module]) -> bool:
     return kind.__name__ == "GptOssExperts" or kind.__name__.endswith("Experts") and hasattr(kind, "_apply_gate")
 
 
+def is_fp8(kind: type[nn.Module]) -> bool:
+    """Returns whether modules of the type hold experts of 8-bit floats with scales of blocks."""
+    return kind.__name__ == "FP8Experts"
+
+
 def is_list_block(kind: type[nn.Module]) -> bool:
     """Returns whether modules of the type are blocks with a list of experts."""
     prefix = kind.__name__.removesuffix("SparseMoeBlock").removesuffix("MoE")
@@ -82,6 +90,33 @@ def reason_against_stacked(layer: Any) -> str:
     if activation_of(layer) is None:
         return f"its activation is {type(getattr(layer, 'act_fn', None)).__name__}"
     return _reason_of_shapes(layer, False)
+
+
+def reason_against_fp8(layer: Any) -> str:
+    """Returns why the op cannot compute experts of 8-bit floats, or ""."""
+    if not layer.has_gate or layer.activation_scheme != "dynamic":
+        return "it has no gate" if not layer.has_gate else f"its activation_scheme is {layer.activation_scheme}"
+    if tuple(layer.block_size or ()) != (_BLOCK, _BLOCK):
+        return f"its block_size is {layer.block_size}"
+    if getattr(layer, "gate_softcap", None) is not None:
+        return "its gate has a softcap"
+    alpha, limit = getattr(layer, "swiglu_alpha", None), getattr(layer, "limit", None)
+    if (alpha is None) != (limit is None):
+        return "its gate is clamped in a way of its own"
+    if alpha is None and activation_of(layer) != "silu":
+        return f"its activation is {type(getattr(layer, 'act_fn', None)).__name__}"
+    if reason := _reason_of_shapes(layer, False):
+        return reason
+    if layer.down_proj.dtype != torch.float8_e4m3fn or layer.down_proj_scale_inv.dtype != torch.float32:
+        return f"its parameters are {layer.down_proj.dtype} with scales of {layer.down_proj_scale_inv.dtype}"
+    return "" if layer.down_proj.shape[2] % _BLOCK == 0 else f"its inner size is no multiple of {_BLOCK}"
+
+
+def gate_of_fp8(layer: Any) -> tuple[str, float, float] | tuple[str]:
+    """Returns the op's arguments for the gate of experts of 8-bit floats."""
+    if getattr(layer, "swiglu_alpha", None) is None:
+        return ("silu",)
+    return "clamped_swiglu", float(layer.swiglu_alpha), float(layer.limit)
 
 
 def _reason_of_shapes(layer: Any, transposed: bool) -> str:
@@ -172,6 +207,11 @@ def describe(block: nn.Module) -> Described | str:
             return reason
         up, down = (nn.Parameter(each) for each in stack_experts(given, share=False))
         activation = activation_of(given.experts[0])
+    elif is_fp8(type(given.experts)):
+        if reason := reason_against_fp8(given.experts):
+            return reason
+        up, down = given.experts.gate_up_proj, given.experts.down_proj
+        activation = gate_of_fp8(given.experts)[0]
     else:
         if reason := reason_against_stacked(given.experts):
             return reason
@@ -181,6 +221,10 @@ def describe(block: nn.Module) -> Described | str:
     top_k = getattr(router, "top_k", None) or given.top_k
     found = Described(up, down, router.weight, top_k, activation)
     found.router_bias = getattr(router, "bias", None)
+    if is_fp8(type(given.experts)):
+        found.gate_up_scale, found.down_scale = given.experts.gate_up_proj_scale_inv, given.experts.down_proj_scale_inv
+        if activation == "clamped_swiglu":
+            found.alpha, found.limit = gate_of_fp8(given.experts)[1:]  # type: ignore[misc]
     if kind == "GptOssMLP":
         experts = given.experts
         found.interleaved = found.transposed = True

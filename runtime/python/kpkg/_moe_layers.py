@@ -104,6 +104,41 @@ class StackedExperts(_Experts):
         return weights.gather(1, experts)
 
 
+class Fp8Experts(_Experts, op="moe_fp8"):
+    """Computes a module with the experts of a model in 8-bit floats, whose blocks have scales.
+
+    The layer's own forward runs while gradients are recorded: the op has none.
+    """
+
+    stays_when_compiled = True
+
+    def _why_not(self) -> str:
+        return _experts.reason_against_fp8(self)
+
+    def _example(self, device: torch.device, dtype: torch.dtype) -> tuple[Any, ...]:
+        def tensor(*shape: int, of: torch.dtype) -> _Described:
+            return _Described(torch.Size(shape), of, device)
+
+        fp8, wide = torch.float8_e4m3fn, torch.float32
+        dtype = torch.bfloat16 if dtype == fp8 else dtype  # inject asks with the dtype of parameters
+        up = tensor(2, 256, 64, of=fp8), tensor(2, 2, 1, of=wide)
+        down = tensor(2, 64, 128, of=fp8), tensor(2, 1, 1, of=wide)
+        return (tensor(2, 64, of=dtype), *up, *down, tensor(2, 1, of=wide), tensor(2, 1, of=torch.int32))
+
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Any:  # type: ignore[override]
+        """Computes [tokens, hidden] from the same shape, as the layer's own forward does."""
+        is_recorded = torch.is_grad_enabled() and hidden_states.requires_grad
+        if is_recorded or torch.compiler.is_compiling() and not self._kpkg_when_compiled:
+            return self.torch_layer.forward(self, hidden_states, top_k_index, top_k_weights)
+        if not self._runs(hidden_states, top_k_index, top_k_weights):
+            return self.torch_layer.forward(self, hidden_states, top_k_index, top_k_weights)
+        rows = hidden_states.reshape(-1, hidden_states.shape[-1])
+        up, down = (self.gate_up_proj, self.gate_up_proj_scale_inv), (self.down_proj, self.down_proj_scale_inv)
+        chosen = top_k_weights.float(), top_k_index.int()
+        result = _default.ops.moe_fp8(rows, *up, *down, *chosen, *_experts.gate_of_fp8(self))
+        return result.reshape(hidden_states.shape)
+
+
 def _is_autocast(x: Tensor) -> bool:
     return torch.is_autocast_enabled(x.device.type)
 

@@ -23,7 +23,8 @@ class MoE(nn.Module):
 
     Input and output: (..., hidden_size). Parameters are ``router_weight`` [experts, hidden_size], ``gate_up``
     [experts, 2 * intermediate_size, hidden_size] and ``down`` [experts, hidden_size, intermediate_size], and biases
-    where they are asked for. ``shared`` is a layer for all tokens, whose result is added, or None.
+    where they are asked for. Those of 8-bit floats have ``gate_up_scale`` and ``down_scale``, as of the op ``moe_fp8``,
+    and no gradients. ``shared`` is a layer for all tokens, whose result is added, or None.
 
     Args:
         hidden_size: Size of tokens.
@@ -93,6 +94,7 @@ class MoE(nn.Module):
         e, h, i = num_experts, hidden_size, intermediate_size
         self.router_weight, self.gate_up, self.down = parameter(e, h), parameter(e, 2 * i, h), parameter(e, h, i)
         self.router_bias = parameter(e) if bias else None
+        self.gate_up_scale = self.down_scale = None
         self.gate_up_bias = parameter(e, 2 * i) if bias else None
         self.down_bias = parameter(e, h) if bias else None
         made = torch.zeros(e, device=device) if choice_bias else None
@@ -137,6 +139,7 @@ class MoE(nn.Module):
         made.router_weight, made.router_bias = found.router_weight, found.router_bias
         made.gate_up, made.gate_up_bias = found.gate_up, found.gate_up_bias
         made.down, made.down_bias = found.down, found.down_bias
+        made.gate_up_scale, made.down_scale = found.gate_up_scale, found.down_scale
         made.register_buffer("router_choice_bias", found.choice_bias)
         made.shared = found.shared
         made._transposed = found.transposed
@@ -149,17 +152,23 @@ class MoE(nn.Module):
         logits = F.linear(x.to(self.router_weight.dtype), self.router_weight, self.router_bias)
         if self.scoring == "sigmoid":  # small differences of such scores decide
             logits = F.linear(x.float(), self.router_weight.float(), self.router_bias)
-        ops = _default.ops
-        weights, experts = ops.moe_routing(
+        weights, experts = _default.ops.moe_routing(
             logits, self.router_choice_bias, self.top_k, self.scoring, self.groups, self.top_groups, self.normalised,
             self.scale,
         )  # fmt: skip
+        result = self._experts(x, weights, experts).reshape(input.shape)
+        return result if self.shared is None else result + self.shared(input)
+
+    def _experts(self, x: Tensor, weights: Tensor, experts: Tensor) -> Tensor:
+        if self.gate_up_scale is not None and self.down_scale is not None:
+            way = self.activation, self.alpha, self.limit
+            up, down = (self.gate_up, self.gate_up_scale), (self.down, self.down_scale)
+            return _default.ops.moe_fp8(x, *up, *down, weights, experts, *way)
         gate_up, down = (self.gate_up.mT, self.down.mT) if self._transposed else (self.gate_up, self.down)
-        result = ops.moe(
+        return _default.ops.moe(
             x, gate_up, down, weights, experts, self.gate_up_bias, self.down_bias, self.activation, self.interleaved,
             self.alpha, self.limit,
-        ).reshape(input.shape)  # fmt: skip
-        return result if self.shared is None else result + self.shared(input)
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """Returns sizes and the way of routing."""
