@@ -37,6 +37,34 @@ def test_integers_behind_a_norm(quantize, n, group):
         assert_close(found[1].double(), expected[1], rtol=1e-5, atol=0)
 
 
+GATES = [
+    ("silu_and_mul_quantize", {}),
+    ("gelu_and_mul_quantize", {"approximate": "tanh"}),
+    ("clamped_swiglu_quantize", {}),
+    ("clamped_swiglu_quantize", {"interleaved": False, "limit": 1.0}),
+]
+
+
+@pytest.mark.parametrize("group", [0, 128])
+@pytest.mark.parametrize("n", [7, 640, 20000])
+def test_integers_behind_a_gate(quantize, n, group):
+    """Results differ by one step at most, because exponentials are rounded in another way."""
+    x = torch.randn(3, 2 * n)
+    for name, options in GATES:
+        found = quantize[name](x, torch.int8, **options, group=group)
+        expected = SPECS[name].reference(x.double(), torch.int8, **options, group=group)
+        assert found[0].dtype == torch.int8 and found[0].shape == (3, n)
+        assert (found[0].double() - expected[0]).abs().max() <= 1
+        assert_close(found[1].double(), expected[1], rtol=1e-5, atol=0)
+
+
+def test_nan_of_a_gate(quantize):
+    x = torch.tensor([[1.0, 2.0, float("nan"), 2.0]])
+    for name, options in GATES:
+        y, scale = quantize[name](x, torch.int8, **options)
+        assert y.tolist() == [[0, 0]] and bool(scale.isnan().all())
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, FLOAT8])
 @pytest.mark.parametrize("n", [300, 20000])
 def test_scales_give_the_row_back(quantize, n, dtype):
@@ -73,6 +101,15 @@ WRONG = [
     ("rms_norm_quantize", (X, torch.ones(7), FLOAT8), r"weight has shape \[7\], expected \[8\]"),
     ("rms_norm_quantize", (X, torch.ones(8).half(), FLOAT8), r"weight is float16, expected float32"),
     ("rms_norm_quantize", (X, None, FLOAT8, 1e-6, 64), r"group is 64, expected 0 .* or 128"),
+    (
+        "silu_and_mul_quantize",
+        (X[:, 1:], FLOAT8),
+        r"the last dimension of input has 7 elements, expected an even number",
+    ),
+    ("silu_and_mul_quantize", (X, FLOAT8, 64), r"group is 64, expected 0 .* or 128"),
+    ("gelu_and_mul_quantize", (X, FLOAT8, "erf"), r"approximate is erf, expected none or tanh"),
+    ("clamped_swiglu_quantize", (X, FLOAT8, 1.0, -1.0), r"limit is -1.*, expected 0 or more"),
+    ("clamped_swiglu_quantize", (X, torch.float16), r"dtype is float16, expected float8_e4m3fn or int8"),
     ("residual_rms_norm_quantize", (X, X[:1], None, FLOAT8), r"residual has shape \[1, 8\], expected \[2, 8\]"),
     ("residual_rms_norm_quantize", (X, X.half(), None, FLOAT8), r"residual is float16, expected float32"),
 ]
