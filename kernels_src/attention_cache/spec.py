@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,13 +25,16 @@ def in_order(cache: Tensor, block_table: Tensor | None) -> Tensor:
 def decode(
     query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None,
     block_table: Tensor | None = None,
-    scale: float | None = None, softcap: float = 0.0, window: int = 0, sizes: bool = False
+    scale: float | None = None, softcap: float = 0.0, window: int = 0, key_scale: Tensor | None = None,
+    value_scale: Tensor | None = None, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Computes the definition, one sequence at a time.
 
     With `sizes`, returns the result for absolute values, and the magnitude of the exponents.
     """
     keys, values = in_order(key_cache, block_table), in_order(value_cache, block_table)
+    keys = keys if key_scale is None else keys * key_scale
+    values = values if value_scale is None else values * value_scale
     group, tokens = query.shape[1] // max(keys.shape[1], 1), query.shape[2]
     out, lse = query.new_zeros(*query.shape[:3], values.shape[3]), query.new_full(query.shape[:3], -math.inf)
     largest = torch.ones_like(lse)
@@ -58,7 +62,8 @@ def latent(
     query: Tensor, cache: Tensor, lengths: Tensor | None = None, block_table: Tensor | None = None,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, value_size: int = 512, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return decode(query, cache, cache[..., :value_size], lengths, block_table, scale, softcap, window, sizes)
+    values = cache[..., :value_size]
+    return decode(query, cache, values, lengths, block_table, scale, softcap, window, sizes=sizes)
 
 
 def latent_magnitude(*args: Tensor, **options: float) -> tuple[Tensor, Tensor]:
@@ -131,6 +136,26 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         ),
         label="any strides, wrong lengths",
     )
+    yield from narrow_samples(dtype, call, paged, lengths)
+
+
+def narrow_samples(dtype: torch.dtype, call: Any, paged: Any, lengths: Any) -> Iterator[Sample]:
+    """Yields samples with caches of 8 bits, made by the functions of `samples`."""
+    if dtype is not torch.bfloat16:
+        return  # NumPy has no 8-bit floats
+
+    def narrow(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return args[0], *((t / s).to(torch.float8_e4m3fn) for t, s in zip(args[1:3], (0.01, 0.5))), *args[3:]
+
+    scales = {"key_scale": torch.tensor(0.01), "value_scale": torch.tensor([0.5])}
+    yield Sample((*narrow(call(2, 4, 2, 1, 30, 8)), lengths(30, 4)), scales, label="8 bits, few")
+    yield Sample(narrow(call(2, 8, 2, 3, 530, 128)), scales, label="8 bits, whole caches")
+    yield Sample(narrow(paged(8, 2, 1, 16, 64, 1, 16, 17, 250)), scales, label="8 bits, pages of 16")
+    yield Sample(
+        narrow(paged(4, 1, 2, 64, 120, 700, 0, 256)), {**scales, "softcap": 5.0, "window": 70}, label="8 bits, softcap"
+    )
+    args = narrow(call(3, 10, 2, 1, 333, 200, 256))
+    yield Sample((args[0] / 10, *args[1:], lengths(333, 7, 65)), label="8 bits without scales, large heads")
 
 
 def latent_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:

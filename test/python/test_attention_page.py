@@ -31,8 +31,8 @@ def marked(mark: str) -> list[str]:
 
 def test_python(packages, tmp_path):
     examples = marked("run")
-    assert len(examples) == 8
-    families = ("attention", "attention_varlen", "attention_cache", "attention_scored", "attention_fp8")
+    assert len(examples) == 9
+    families = ("attention", "attention_varlen", "attention_cache", "attention_scored", "attention_fp8", "rotary")
     path = ":".join(str(packages[family]) for family in families)
     run(
         [sys.executable, "-c", "\n".join(examples)],

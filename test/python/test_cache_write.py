@@ -168,6 +168,33 @@ def test_cache_write(ops, dtype, narrow, way):
         check(values, wanted[1])
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+def test_attention_reads_what_was_written(ops, dtype):
+    """Scales of a cache of 8 bits mean the same to both ops. Pages are views with heads before keys."""
+    package = BUILD / "test-packages" / "attention_cache.kpkg"
+    decode = kpkg.load(build_package(ROOT / "kernels_src" / "attention_cache", package, "--target", "native"))
+    g = torch.Generator().manual_seed(2)
+    key, value = (drawn(g, 40, 2, 64).to(dtype) for _ in range(2))
+    query = drawn(g, 1, 4, 1, 64).to(dtype)
+    scales = (torch.tensor(0.02), torch.tensor(0.3))
+    keys, values = (caches(3, 16, 2, 64, EIGHTS) for _ in range(2))
+    ops["cache_write_"](key, value, keys, values, torch.arange(40), *scales)
+    table, lengths = torch.arange(3).int()[None], torch.tensor([40]).int()
+    views = [c.transpose(1, 2) for c in (keys, values)]
+    found, _ = decode.attention_decode(query, *views, lengths, table, None, 0.0, 0, *scales)
+    k, v = ((c.flatten(0, 1)[:40].float() * s).transpose(0, 1) for c, s in zip((keys, values), scales))
+    expected = torch.nn.functional.scaled_dot_product_attention(query.float(), k[None], v[None], enable_gqa=True)
+    assert_close(found.float(), expected, atol=2e-2, rtol=2e-2)
+    for wrong, message in ((torch.ones(2), "key_scale is float32 of shape"), (torch.ones(1).double(), "is float64")):
+        with pytest.raises(kpkg.KernelError, match=message):
+            decode.attention_decode(query, *views, lengths, table, None, 0.0, 0, wrong)
+    with pytest.raises(kpkg.KernelError, match="expected float16 or bfloat16 with two caches of float8_e4m3fn"):
+        decode.attention_decode(query.float(), *views, lengths, table)
+    with pytest.raises(kpkg.KernelError, match="key_scale is for a cache of float8_e4m3fn, this one is"):
+        wide = [c.to(dtype) for c in views]
+        decode.attention_decode(query, *wide, lengths, table, None, 0.0, 0, scales[0])
+
+
 def call(tokens=5, dtype=torch.float32, cache=None):
     g = torch.Generator().manual_seed(1)
     q, k, v = (drawn(g, tokens, n, 64).to(dtype) for n in (4, 2, 2))
