@@ -39,11 +39,18 @@ if TYPE_CHECKING:
     from kpkg._inject import Injection as Injection
     from kpkg._inject import inject as inject
     from kpkg._measure import benchmark_op as benchmark_op
+    from kpkg._rotary_tables import rotary_tables as rotary_tables
     from kpkg._sharding import register_sharding as register_sharding
 
 _MODULES = ("jax", "kernels", "nn", "quantized", "sparse")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
-_LAZY = {"register_sharding": "_sharding", "inject": "_inject", "Injection": "_inject", "benchmark_op": "_measure"}
+_LAZY = {
+    "register_sharding": "_sharding",
+    "inject": "_inject",
+    "Injection": "_inject",
+    "benchmark_op": "_measure",
+    "rotary_tables": "_rotary_tables",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -84,5 +91,6 @@ __all__ = [
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
     "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler",
     "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
-    "quantized", "register_sharding", "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse",
+    "quantized", "register_sharding", "rotary_tables", "set_cpu_threads", "set_fallback", "set_fallback_policy",
+    "sparse",
 ]  # fmt: skip
