@@ -20,6 +20,9 @@ PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docs/python.
 EXAMPLES = "\n".join(re.findall(r"<!-- (?:run|snippet: \w+) -->\n```python\n(.*?)```", "\n".join(PAGES.values()), re.S))
 
 
+PACKING = "PackedWeight linear pack pack_fp8 pack_int4 pack_int8 quantize stack".split()
+
+
 def functions():
     """Yields (name, function) of all public functions, and of the public methods of kpkg's own public classes."""
     found = {}
@@ -28,7 +31,7 @@ def functions():
         + [getattr(nn, name) for name in nn.__all__]
         + [type(kpkg.ops), type(kpkg.ops.softmax)]
         + [kpkg.sparse.pack, kpkg.sparse.linear, kpkg.sparse.conv2d, kpkg.sparse.SparseWeight]
-        + [kpkg.quantized.pack_int4]
+        + [getattr(kpkg.quantized, name) for name in PACKING]
     )
     for each in classes:
         if isinstance(each, types.FunctionType):

@@ -55,7 +55,11 @@ FAMILIES = {
         {"list_used_experts", "few_gated_tiles", "gated_tiles", "few_tiles", "grouped_tiles", "gate_rows", "list_tiles",
          "scatter_rows", "sum_rows"},
     ),
-    "quantized": ([], ["int4_linear"], {"int4_tiles", "int4_parts", "add_parts"}),
+    "quantized": (
+        [],
+        ["int4_linear", "int8_linear", "fp8_linear"],
+        {"packed_tiles", "packed_parts", "add_parts", "vector_products"},
+    ),
 }  # fmt: skip
 DTYPES = (torch.float32, torch.bfloat16)
 #: A CPU adds the elements of a tile sequentially, a GPU in a tree.

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from kpkg import _adapted, _calls, _passes
+from kpkg import _adapted, _calls, _packed_layers, _passes
 from kpkg._errors import KpkgWarning
 from kpkg._gated import gate_all
 from kpkg._injection import Injection, Row, exchange, reason_of, signature, use
@@ -23,7 +23,7 @@ from kpkg._pooled import pool_all
 from kpkg._replaced_calls import replace_calls
 from kpkg._samples import Samples, fresh, take_samples
 from kpkg._whole import check_model, keeps_busy
-from kpkg.nn import Layer
+from kpkg.nn import Layer, QuantizedLinear
 
 # Layers that PyTorch computes by libraries when it compiles. It fuses other layers into its own kernels; as ops of
 # their own, they would prevent that.
@@ -49,6 +49,9 @@ def inject(
     of Hugging Face's models. Calls within layers are candidates, too: matrix products (`@`, einsum, ...), attention,
     and functions of torch.nn.functional that kpkg has ops for. Parameters, buffers and hooks are shared with the
     original layers.
+
+    So are layers with weights of GPTQ, AWQ and compressed-tensors, if the model has a `config.quantization_config`.
+    Such weights are packed anew; the originals stay in memory until the injection is deleted.
 
     A layer stays if it is of a subclass, has a forward of its own, or has a dtype or device without a kernel. The table
     gives the reason.
@@ -109,8 +112,11 @@ def inject(
     layers = [
         (name, layer)
         for name, layer in model.named_modules()
-        # mypy takes no type for hashable.
-        if _adapted.counterpart(type(layer)) and wanted(name, type(layer).__name__)  # type: ignore[arg-type]
+        if wanted(name, type(layer).__name__)
+        and (
+            _adapted.counterpart(type(layer))  # type: ignore[arg-type]  # mypy takes no type for hashable
+            or _packed_layers.holds_packed(layer)
+        )
     ]
     with _passes.unchanged(model) if sample_input is not None else contextlib.nullcontext():
         samples = None if sample_input is None else take_samples(model, sample_input, dict(layers), wanted)
@@ -125,7 +131,8 @@ def inject(
         for name, layer in layers:
             if name in done:
                 continue
-            row = _replace_layer(injection, name, layer, samples)
+            is_packed = _packed_layers.holds_packed(layer)
+            row = (_replace_packed if is_packed else _replace_layer)(injection, name, layer, samples)
             injection.rows.append(row)
             if row.is_replaced:
                 done.update(_absorbed(name, layer))
@@ -193,6 +200,36 @@ def _replace_layer(injection: Injection, name: str, layer: nn.Module, samples: S
         return row
     row.status = "replaced" if samples is not None else "replaced (not checked)"
     use(row, exchange(injection.model, layer, made))
+    return row
+
+
+def _replace_packed(injection: Injection, name: str, layer: nn.Module, samples: Samples | None) -> Row:
+    """Replaces a layer that holds a quantised weight."""
+    row = Row(name, type(layer).__name__, QuantizedLinear.__name__, "")
+    row.calls = samples.count.get(name, 1) if samples else 1
+    if samples is not None and name not in samples.inputs:
+        row.status = "kept: not used by the sample"
+        return row
+    try:
+        made = _packed_layers.replacement(injection.model, layer)
+    except ValueError as error:
+        row.status = f"kept: {error}"
+        return row
+    places = exchange(injection.model, layer, made)
+    if samples is None:
+        row.status = "replaced (not checked)"
+        use(row, places)
+        return row
+    args, kwargs = samples.inputs[name]
+    key = (type(layer), made.extra_repr(), *(signature(a) for a in (*args, *kwargs.values())))
+
+    def original() -> Any:
+        return type(layer).forward(layer, *args, **kwargs)
+
+    try:
+        injection._choose(row, key, original, lambda: made.forward(*args, **kwargs), places)
+    except Exception as error:  # for example, an input of another dtype
+        row.status = reason_of(error)
     return row
 
 

@@ -64,6 +64,7 @@ from kpkg.nn._pooling import (
     MaxPool3d,
 )
 from kpkg.nn._products import GEMM, Linear
+from kpkg.nn._quantized import QuantizedLinear
 
 __all__ = [
     "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d",
@@ -71,8 +72,8 @@ __all__ = [
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Embedding", "GRUCell", "GroupNorm",
     "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
     "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU", "Sigmoid",
-    "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
+    "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU",
+    "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
 ]  # fmt: skip
 
 
