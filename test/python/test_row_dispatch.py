@@ -51,9 +51,9 @@ FAMILIES = {
     ),
     "moe": (
         ["grouped_tiles.k", "expert_rows.k"],
-        ["moe"],
+        ["moe", "moe_packed"],
         {"list_used_experts", "few_gated_tiles", "gated_tiles", "few_tiles", "grouped_tiles", "gate_rows", "list_tiles",
-         "scatter_rows", "sum_rows"},
+         "scatter_rows", "sum_rows", "packed_group_tiles"},
     ),
     "quantized": (
         [],

@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kpkg import _default
+from kpkg import _default, quantized
 from kpkg._experts import Described, describe
+from kpkg.quantized import PackedWeight
 
 
 class MoE(nn.Module):
@@ -62,6 +63,8 @@ class MoE(nn.Module):
     scale: float
     #: Whether `gate_up` and `down` have their last two dimensions exchanged, as gpt-oss has them.
     _transposed = False
+    #: Whether `gate_up` and `down` are packed weights of 4 bits, with `gate_up_scales` and `down_scales`.
+    _is_packed = False
 
     def __init__(
         self,
@@ -146,6 +149,48 @@ class MoE(nn.Module):
         made.train(module.training)
         return made
 
+    def quantize_(self, group: int | None = 128) -> MoE:
+        """Rounds the matrices of experts to 4 bits, and returns the layer. ``gate_up`` and ``down`` become buffers.
+
+        Args:
+            group: Columns that share a scale: 32, a multiple of 64, or None for all columns.
+
+        Raises:
+            ValueError: No kernel has such groups.
+        """
+        gate_up, down = (self.gate_up.mT, self.down.mT) if self._transposed else (self.gate_up, self.down)
+
+        def packed(matrices: Tensor) -> PackedWeight:
+            return quantized.stack([quantized.quantize(matrix, 4, group) for matrix in matrices])
+
+        return self.pack_(packed(gate_up), packed(down))
+
+    def pack_(self, gate_up: PackedWeight, down: PackedWeight) -> MoE:
+        """Takes packed matrices of 4 bits in place of the layer's own, and returns the layer.
+
+        Args:
+            gate_up: Matrices [2 * intermediate_size, hidden_size] of all experts, from ``kpkg.quantized.stack``.
+            down: Matrices [hidden_size, intermediate_size].
+
+        Raises:
+            ValueError: They have another format or shape.
+        """
+        experts, hidden = self.router_weight.shape
+        inner = gate_up.shape[0] // 2
+        for name, given, shape in (("gate_up", gate_up, (2 * inner, hidden)), ("down", down, (hidden, inner))):
+            is_stack = given.weight.dim() == 3 and len(given.weight) == experts
+            if given.format != "int4" or given.shape != shape or not is_stack:
+                raise ValueError(
+                    f"{name} has {given.format} {given.shape} and a weight {list(given.weight.shape)}, expected int4 "
+                    f"{shape} for {experts} experts"
+                )
+        for name, given in (("gate_up", gate_up), ("down", down)):
+            delattr(self, name)
+            self.register_buffer(name, given.weight)
+            self.register_buffer(f"{name}_scales", given.scales)
+        self._is_packed, self._transposed = True, False
+        return self
+
     def forward(self, input: Tensor) -> Tensor:
         """Returns the weighted sum of the experts of each token, and of the shared layer if there is one."""
         x = input.reshape(-1, input.shape[-1])
@@ -160,20 +205,20 @@ class MoE(nn.Module):
         return result if self.shared is None else result + self.shared(input)
 
     def _experts(self, x: Tensor, weights: Tensor, experts: Tensor) -> Tensor:
+        ops, gate = _default.ops, (self.activation, self.interleaved, self.alpha, self.limit)
         if self.gate_up_scale is not None and self.down_scale is not None:
-            way = self.activation, self.alpha, self.limit
             up, down = (self.gate_up, self.gate_up_scale), (self.down, self.down_scale)
-            return _default.ops.moe_fp8(x, *up, *down, weights, experts, *way)
+            return ops.moe_fp8(x, *up, *down, weights, experts, self.activation, self.alpha, self.limit)
+        rest = weights, experts, self.gate_up_bias, self.down_bias, *gate
+        if self._is_packed:
+            return ops.moe_packed(x, self.gate_up, self.gate_up_scales, self.down, self.down_scales, *rest)
         gate_up, down = (self.gate_up.mT, self.down.mT) if self._transposed else (self.gate_up, self.down)
-        return _default.ops.moe(
-            x, gate_up, down, weights, experts, self.gate_up_bias, self.down_bias, self.activation, self.interleaved,
-            self.alpha, self.limit,
-        )  # fmt: skip
+        return ops.moe(x, gate_up, down, *rest)
 
     def extra_repr(self) -> str:
         """Returns sizes and the way of routing."""
         experts, hidden = self.router_weight.shape
-        rows = self.down.shape[1 if self._transposed else 2]
+        rows = self.gate_up_scales.shape[2] // 2 if self._is_packed else self.down.shape[1 if self._transposed else 2]
         return (
             f"hidden_size={hidden}, intermediate_size={rows}, num_experts={experts}, top_k={self.top_k}, "
             f"activation={self.activation}, scoring={self.scoring}"

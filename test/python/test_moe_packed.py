@@ -1,0 +1,89 @@
+"""Checks mixtures of experts with matrices of 4 bits: layers, gradients, and messages.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import kpkg
+import pytest
+import torch
+from kpkg import nn
+
+BF16 = torch.bfloat16
+
+
+def layer_of(**options):
+    return nn.MoE(64, 64, 6, 2, dtype=BF16, **options)
+
+
+def rounded(matrices, group):
+    """Returns the matrices that packed ones of 4 bits stand for."""
+    groups = matrices.detach().float().unflatten(2, (-1, group))
+    scales = (groups.abs().amax(3, keepdim=True) / 7).to(BF16).float()
+    return ((groups / scales).round().clamp(-8, 7) * scales).flatten(2).to(BF16)
+
+
+@pytest.mark.parametrize("tokens", [1, 5, 40])
+@pytest.mark.parametrize("group", [32, 64])
+@pytest.mark.parametrize("options", [{}, {"activation": "clamped_swiglu", "interleaved": True, "bias": True}])
+def test_layers(tokens, group, options, default_ops):
+    layer = layer_of(**options)
+    x = torch.randn(tokens, 64).to(BF16)
+    with torch.no_grad():
+        layer.gate_up.copy_(rounded(layer.gate_up, group))
+        layer.down.copy_(rounded(layer.down, group))
+        expected = layer(x)
+        found = layer.quantize_(group)(x)
+    assert float((found - expected).double().norm() / expected.double().norm()) < 0.02
+    assert set(layer.state_dict()) >= {"gate_up", "gate_up_scales", "down", "down_scales"}
+    assert "intermediate_size=64" in repr(layer)
+
+
+def test_gradients_of_the_input(default_ops):
+    layer = layer_of().quantize_(32)
+    for parameter in layer.parameters():
+        parameter.requires_grad_(False)
+    x = torch.randn(5, 64).to(BF16).requires_grad_()
+    with kpkg.fallback_policy("silent"):
+        layer(x).float().square().sum().backward()
+    assert x.grad is not None and bool(x.grad.isfinite().all()) and float(x.grad.abs().max()) > 0
+
+
+def stacked(n, k, experts=6):
+    return kpkg.quantized.stack([kpkg.quantized.quantize(torch.randn(n, k).to(BF16), 4, 32) for _ in range(experts)])
+
+
+def test_mistakes_of_layers():
+    good = stacked(64, 64)
+    with pytest.raises(ValueError, match=r"gate_up has int4 \(128, 32\) and a weight \[6, 1, 1024\], expected int4"):
+        layer_of().pack_(stacked(128, 32), good)
+    with pytest.raises(ValueError, match=r"down has int4 \(64, 64\) and a weight \[5, 1, 512\], expected int4"):
+        layer_of().pack_(stacked(128, 64), stacked(64, 64, 5))
+    with pytest.raises(ValueError, match="there are no weights to stack"):
+        kpkg.quantized.stack([])
+    different = [kpkg.quantized.quantize(torch.randn(n, 64), 4, 32) for n in (16, 32)]
+    with pytest.raises(ValueError, match=r"weight 1 is int4 \(32, 64\), and the first int4 \(16, 64\)"):
+        kpkg.quantized.stack(different)
+
+
+X = torch.zeros(3, 128, dtype=BF16)
+UP, UPS = torch.zeros(4, 2, 1024, dtype=torch.int32), torch.zeros(4, 2, 128, dtype=BF16)
+DOWN, DOWNS = torch.zeros(4, 1, 1024, dtype=torch.int32), torch.zeros(4, 1, 128, dtype=BF16)
+WEIGHTS, EXPERTS = torch.zeros(3, 2), torch.zeros(3, 2, dtype=torch.int32)
+MISTAKES = [
+    ((X[0], UP, UPS, DOWN, DOWNS, WEIGHTS, EXPERTS), r"input has shape \[128\], expected \[tokens, hidden\]"),
+    ((X, UP.long(), UPS, DOWN, DOWNS, WEIGHTS, EXPERTS), r"gate_up is int64, expected int32"),
+    ((X, UP, UPS.float(), DOWN, DOWNS, WEIGHTS, EXPERTS), r"gate_up_scales is float32, and input is bfloat16"),
+    ((X, UP[:, :1], UPS, DOWN, DOWNS, WEIGHTS, EXPERTS), r"gate_up has shape \[4, 1, 1024\], expected \[4, 2, 1024\]"),
+    ((X, UP, UPS, DOWN, DOWNS[:, :, :64], WEIGHTS, EXPERTS), r"down has shape \[4, 1, 1024\], expected \[4, 1, 512\]"),
+    ((X, UP, UPS, DOWN, DOWNS, WEIGHTS, EXPERTS.long()), r"experts is int64, expected int32"),
+    ((X, UP, UPS.repeat(1, 3, 1), DOWN, DOWNS, WEIGHTS, EXPERTS), r"gate_up_scales has 6 groups, which 128 columns do"),
+    ((X, UP, UPS, DOWN, DOWNS, WEIGHTS, EXPERTS, None, None, "relu"), r"activation is relu, expected silu, gelu"),
+]
+
+
+@pytest.mark.parametrize("given, message", MISTAKES, ids=[message[:30] for _, message in MISTAKES])
+def test_mistakes(given, message, ops):
+    with pytest.raises(Exception, match=message):
+        ops["kpkg::moe_packed"](*given)
