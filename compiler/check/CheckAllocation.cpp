@@ -4,6 +4,14 @@
 
 namespace kpkg::compiler {
 
+/// Returns whether `dtype` is of tensors. Reports it otherwise.
+static bool isOfTensors(DiagnosticEngine &diags, const Operand &dtype, SourceRange range) {
+  if (!dtype.constant || !dtype.constant->isDType() || !isPacked(dtype.constant->asDType()))
+    return true;
+  diags.report(diag::PackedElement, range, valueNameOf(dtype.constant->asDType()), "the dtype of a tensor");
+  return false;
+}
+
 Operand Elaborator::newTensor(CallSite &site, const std::vector<const ast::Expr *> &extents, const ast::Expr *dtypeExpr,
                               Operand &dtype) {
   if (!dtypeExpr) {
@@ -12,6 +20,8 @@ Operand Elaborator::newTensor(CallSite &site, const std::vector<const ast::Expr 
   }
   Node *shape = shapeArgument(extents, "an extent", site.range());
   dtype = check(*dtypeExpr);
+  if (!isOfTensors(diags, dtype, dtypeExpr->range))
+    return error(site.range());
   Node *element = convert(dtype, types.dtype, "`dtype`");
   bool isKnown = shape && shape->kind == Kind::MakeList;
   return result(Kind::Empty, types.hostTensor(isKnown ? static_cast<int>(shape->operands.size()) : -1), site.range(),
@@ -27,6 +37,8 @@ Operand Elaborator::newTensorLike(CallSite &site, const ast::Expr &like, const a
   if (!dtypeExpr)
     return result(Kind::EmptyLike, type, site.range(), {node});
   dtype = check(*dtypeExpr);
+  if (!isOfTensors(diags, dtype, dtypeExpr->range))
+    return error(site.range());
   Node *shape = emit(Kind::Shape, types.list, site.range(), {node});
   return result(Kind::Empty, type, site.range(), {shape, convert(dtype, types.dtype, "`dtype`")});
 }

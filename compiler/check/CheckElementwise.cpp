@@ -186,6 +186,10 @@ Operand Elaborator::callSelect(CallSite &site) {
 Operand Elaborator::castTo(const Operand &value, DType element, SourceRange range) {
   if (value.isError())
     return value;
+  if (isPacked(element)) {
+    diags.report(diag::PackedElement, range, valueNameOf(element), "the result of a cast");
+    return error(range);
+  }
   if (value.constant) {
     const Value &known = *value.constant;
     if (known.isFloat() && isInteger(element)) {
@@ -246,7 +250,7 @@ Operand Elaborator::tileBitcast(CallSite &site) {
   const ast::Expr *expr = brackets.take("T");
   if (!brackets.finish())
     return error(site.range());
-  auto element = comptimeDType(*expr);
+  auto element = elementDType(*expr, "the result of a bitcast");
   if (!element)
     return error(site.range());
   Node *node = materialise(site.base);

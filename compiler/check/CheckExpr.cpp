@@ -45,6 +45,14 @@ std::optional<DType> Elaborator::comptimeDType(const ast::Expr &expr) {
   return value->asDType();
 }
 
+std::optional<DType> Elaborator::elementDType(const ast::Expr &expr, std::string_view what) {
+  auto element = comptimeDType(expr);
+  if (!element || !isPacked(*element))
+    return element;
+  diags.report(diag::PackedElement, expr.range, valueNameOf(*element), what);
+  return std::nullopt;
+}
+
 Operand Elaborator::checkName(const ast::NameExpr &expr) {
   if (const Binding *binding = scope->find(expr.name))
     return valueOf(*binding, expr.range);

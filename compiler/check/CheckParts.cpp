@@ -298,32 +298,40 @@ Operand Elaborator::tileUnpack(CallSite &site) {
   const ast::Expr *signedText = arguments.named("signed");
   if (!brackets.finish() || !arguments.finish())
     return error(site.range());
-  auto bits = comptimeInt(*bitsText);
-  auto isSigned = signedText ? comptime(*signedText) : std::optional(Value(false));
-  if (!bits || !isSigned)
+  auto fieldType = comptime(*bitsText);
+  auto hasSign = signedText ? comptime(*signedText) : std::optional(Value(false));
+  if (!fieldType || !hasSign)
     return error(site.range());
-  if (!isSigned->isBool()) {
-    diags.report(diag::TypeMismatch, signedText->range, "`signed`", isSigned->str(), "True or False");
-    return error(site.range());
-  }
-  if (*bits != 1 && *bits != 2 && *bits != 4) {
-    diags.report(diag::FieldBits, bitsText->range, *bits);
+  if (!hasSign->isBool()) {
+    diags.report(diag::TypeMismatch, signedText->range, "`signed`", hasSign->str(), "True or False");
     return error(site.range());
   }
+  std::optional<DType> packed = fieldType->isDType() ? std::optional(fieldType->asDType()) : std::nullopt;
+  int64_t bits = packed ? bitsOf(*packed) : fieldType->isInt() ? fieldType->asInt() : 0;
+  if (packed ? !isPacked(*packed) : bits != 1 && bits != 2 && bits != 4) {
+    diags.report(diag::FieldBits, bitsText->range, fieldType->str());
+    return error(site.range());
+  }
+  if (packed && signedText)
+    return notSupported(signedText->range, fmt::format("`signed=` of {}", fieldType->str()),
+                        "leave it out: the dtype says whether fields have a sign");
   const Type *words = site.base.type;
   if (!words->isTile() || words->shape.empty() || !isInteger(words->element) || words->element == DType::Int) {
-    diags.report(diag::OperandUnfit, site.range(), "unpack[" + std::to_string(*bits) + "]", describe(site.base));
+    diags.report(diag::OperandUnfit, site.range(), "unpack[" + fieldType->str() + "]", describe(site.base));
     return error(site.range());
   }
   std::vector<int64_t> shape = words->shape;
-  int64_t fields = bitsOf(words->element) / *bits;
+  int64_t fields = bitsOf(words->element) / bits;
   shape.back() *= fields;
   if (words->size() * fields > maxTileElements) {
     diags.report(diag::TileTooLarge, site.range(), maxTileElements);
     return error(site.range());
   }
-  return result(Kind::Unpack, types.tile(DType::Int8, std::move(shape)), site.range(), {site.base.node},
-                {*bits, isSigned->asBool() ? 1 : 0});
+  // Float16 is the narrowest type with arithmetic that holds all numbers of float4_e2m1fn.
+  bool isOfFloats = packed && isFloat(*packed);
+  bool inTwosComplement = packed ? isSigned(*packed) : hasSign->asBool();
+  return result(Kind::Unpack, types.tile(isOfFloats ? DType::Float16 : DType::Int8, std::move(shape)), site.range(),
+                {site.base.node}, {bits, inTwosComplement ? 1 : 0, isOfFloats ? 1 : 0});
 }
 
 } // namespace kpkg::compiler

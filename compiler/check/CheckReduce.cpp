@@ -273,7 +273,7 @@ Operand Elaborator::callDot(CallSite &site) {
     return error(site.range());
   }
   DType element = lhs->element;
-  if (!isFloat(element) && element != DType::Int8) {
+  if ((!isFloat(element) && element != DType::Int8) || isExponent(element)) {
     diags.report(diag::OperandUnfit, site.range(), "dot", describe(a));
     return error(site.range());
   }

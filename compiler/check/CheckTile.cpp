@@ -53,7 +53,7 @@ const Type *Elaborator::namedTile(CallSite &site) {
   std::vector<const ast::Expr *> dims = arguments.rest();
   if (!brackets.finish() || !arguments.finish())
     return nullptr;
-  auto element = comptimeDType(*dtype);
+  auto element = elementDType(*dtype, "the element type of a tile");
   auto shape = extents(dims, site.range());
   return element && shape ? types.tile(*element, *shape) : nullptr;
 }
@@ -76,7 +76,7 @@ Operand Elaborator::callFull(CallSite &site) {
   std::vector<const ast::Expr *> dims = arguments.rest();
   if (!brackets.finish() || !arguments.finish())
     return error(site.range());
-  auto element = comptimeDType(*dtype);
+  auto element = elementDType(*dtype, "the element type of a tile");
   Operand value = check(*valueExpr);
   auto shape = extents(dims, site.range());
   if (!element || !shape)

@@ -104,16 +104,22 @@ private:
 };
 
 std::optional<DType> BracketedType::element(size_t i) {
-  if (auto *name = argument(i).as<ast::NameExpr>())
-    if (auto dtype = dtypeOfTypeName(name->name);
-        dtype && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
-      return dtype;
-  auto known = value(i);
-  if (known && !known->isDType()) {
+  std::optional<DType> dtype;
+  if (auto *name = argument(i).as<ast::NameExpr>();
+      name && environment.lookup(name->name, name->range).kind == Meaning::Unknown)
+    dtype = dtypeOfTypeName(name->name);
+  auto known = dtype ? std::optional(Value(*dtype)) : value(i);
+  if (!known)
+    return std::nullopt;
+  if (!known->isDType()) {
     checker.diags.report(diag::TypeMismatch, rangeOf(i), "the element type", kindName(*known), "DType");
     return std::nullopt;
   }
-  return known ? std::optional(known->asDType()) : std::nullopt;
+  if (isPacked(known->asDType())) {
+    checker.diags.report(diag::PackedElement, rangeOf(i), valueNameOf(known->asDType()), "an element type");
+    return std::nullopt;
+  }
+  return known->asDType();
 }
 
 TypeSpec BracketedType::scalar() {
@@ -216,8 +222,12 @@ TypeSpec BracketedType::resolve(const std::string &name, bool isMut) {
 
 /// Resolves an annotation that is a name.
 TypeSpec namedType(TypeTable &types, DiagnosticEngine &diags, SourceRange range, const std::string &name) {
-  if (auto dtype = dtypeOfTypeName(name))
-    return exactly(types.scalar(*dtype));
+  if (auto dtype = dtypeOfTypeName(name)) {
+    if (!isPacked(*dtype))
+      return exactly(types.scalar(*dtype));
+    diags.report(diag::PackedElement, range, valueNameOf(*dtype), "a scalar");
+    return wrong;
+  }
   if (name == "Tensor")
     return {TypeSpec::AnyTensor, nullptr};
   if (name == "Tile")

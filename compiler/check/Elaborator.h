@@ -113,6 +113,8 @@ private:
   std::optional<Value> comptime(const ast::Expr &expr);
   std::optional<int64_t> comptimeInt(const ast::Expr &expr);
   std::optional<DType> comptimeDType(const ast::Expr &expr);
+  /// The same for elements of `what`, which cannot be of dtypes that exist only packed.
+  std::optional<DType> elementDType(const ast::Expr &expr, std::string_view what);
 
   // CheckOperator.cpp
   Operand checkUnary(const ast::UnaryExpr &expr);

@@ -139,11 +139,32 @@ Operand Elaborator::runTime(Node *node) {
   return operand;
 }
 
+/// Returns whether a node depends on the numbers that its operands mean, and not only on their bits.
+static bool computes(hir::Kind kind) {
+  using hir::Kind;
+  if (kind == Kind::Select || kind == Kind::Cast || kind == Kind::Bitcast)
+    return false;
+  switch (kind) {
+#define HIR_ELEMENTWISE(Name) case Kind::Name:
+#include "compiler/check/HirKinds.def"
+    return true;
+#define HIR(Name) case Kind::Name:
+#define HIR_ELEMENTWISE(Name)
+#include "compiler/check/HirKinds.def"
+    return false;
+  }
+  return false;
+}
+
 Operand Elaborator::result(Kind nodeKind, const Type *type, SourceRange range, std::vector<Node *> operands,
                            std::vector<int64_t> ints) {
-  for (Node *operand : operands)
+  for (Node *operand : operands) {
     if (!operand)
       return error(range);
+    if (computes(nodeKind) && operand->type->isNumeric() && isExponent(operand->type->element))
+      return notSupported(range, fmt::format("arithmetic on {}", valueNameOf(operand->type->element)),
+                          "convert to a wider float with `.cast[...]()` first");
+  }
   return runTime(emit(nodeKind, type, range, std::move(operands), std::move(ints)));
 }
 

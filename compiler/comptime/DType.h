@@ -34,7 +34,11 @@ std::optional<double> largestNarrowFloat(DType type);
 
 inline bool isFloat(DType type) { return classOf(type) == DTypeClass::Float; }
 /// Returns whether kernels only convert values of this float type, without arithmetic.
-inline bool isFloatForStorage(DType type) { return isFloat(type) && bitsOf(type) <= 8; }
+inline bool isFloatForStorage(DType type) { return isFloat(type) && bitsOf(type) == 8; }
+/// Returns whether this float type has neither zero nor sign. Its values are only converted, not even compared.
+inline bool isExponent(DType type) { return type == DType::Float8_e8m0fnu; }
+/// Returns whether this type exists only as fields of integers, which kernels unpack.
+inline bool isPacked(DType type) { return bitsOf(type) < 8; }
 inline bool isInteger(DType type) {
   return classOf(type) == DTypeClass::Signed || classOf(type) == DTypeClass::Unsigned;
 }

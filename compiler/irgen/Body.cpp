@@ -78,6 +78,11 @@ SmallVector<mlir::Value> Body::operands(const hir::Node &node, size_t first, siz
 mlir::Value Body::constant(const compiler::Value &value, const Type *type, Location loc) {
   if (!type->isNumeric())
     return constantOther(value, type, loc);
+  if (type->element == DType::Float8_e8m0fnu) {
+    Type wide = *type;
+    wide.element = DType::Float32;
+    return cast(constant(value, &wide, loc), &wide, type, loc);
+  }
   mlir::Type elementType = element(type->element);
   TypedAttr attribute;
   if (auto floatType = dyn_cast<FloatType>(elementType)) {

@@ -219,7 +219,73 @@ mlir::Value Body::reciprocal(mlir::Value value, const Type *type, Location loc) 
   return arith::DivFOp::create(builder, loc, one, value, arith::FastMathFlags::arcp);
 }
 
+namespace {
+/// Converts between f32 and float8_e8m0fnu, whose elements are i8: the exponent of an f32, without zero and sign.
+class ExponentFloats {
+public:
+  ExponentFloats(OpBuilder &builder, Location loc, mlir::Type shaped) : builder(builder), loc(loc), shaped(shaped) {}
+
+  mlir::Value toFloat32(mlir::Value bytes) {
+    mlir::Value exponent = make<arith::ExtUIOp>(as(builder.getI32Type()), bytes);
+    mlir::Value bits = make<arith::ShLIOp>(exponent, number(mantissaBits));
+    // The smallest value is a subnormal f32. The largest exponent is of NaN, not of infinity.
+    bits = make<arith::SelectOp>(is(arith::CmpIPredicate::eq, exponent, 0), number(0x00400000), bits);
+    bits = make<arith::SelectOp>(is(arith::CmpIPredicate::eq, exponent, 0xff), number(0x7fc00000), bits);
+    return make<arith::BitcastOp>(as(builder.getF32Type()), bits);
+  }
+
+  /// Rounds as PyTorch does: to the nearest exponent of the mantissa, halves up, and halves of the smallest value down.
+  /// The sign is dropped; infinities and NaN become NaN.
+  mlir::Value fromFloat32(mlir::Value value) {
+    mlir::Value bits = make<arith::BitcastOp>(as(builder.getI32Type()), value);
+    mlir::Value magnitude = make<arith::AndIOp>(bits, number(0x7fffffff));
+    mlir::Value half = make<arith::SelectOp>(is(arith::CmpIPredicate::ult, magnitude, 1 << mantissaBits),
+                                             number(0x003fffff), number(0x00400000));
+    mlir::Value exponent = make<arith::ShRUIOp>(make<arith::AddIOp>(magnitude, half), number(mantissaBits));
+    return make<arith::TruncIOp>(as(builder.getI8Type()), make<arith::MinUIOp>(exponent, number(0xff)));
+  }
+
+private:
+  static constexpr int64_t mantissaBits = 23;
+
+  template <typename Op, typename... Args> mlir::Value make(Args... args) { return Op::create(builder, loc, args...); }
+  mlir::Type as(mlir::Type element) {
+    auto tile = dyn_cast<RankedTensorType>(shaped);
+    return tile ? mlir::Type(tile.clone(element)) : element;
+  }
+  mlir::Value number(int64_t value) {
+    TypedAttr attribute = builder.getI32IntegerAttr(int32_t(value));
+    if (auto tile = dyn_cast<RankedTensorType>(as(builder.getI32Type())))
+      attribute = DenseElementsAttr::get(tile, ArrayRef<Attribute>(attribute));
+    return make<arith::ConstantOp>(attribute);
+  }
+  mlir::Value is(arith::CmpIPredicate predicate, mlir::Value value, int64_t other) {
+    return make<arith::CmpIOp>(predicate, value, number(other));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  mlir::Type shaped;
+};
+
+Type withElement(const Type *type, DType element) {
+  Type other = *type;
+  other.element = element;
+  return other;
+}
+} // namespace
+
 mlir::Value Body::cast(mlir::Value value, const Type *from, const Type *to, Location loc) {
+  if (from->element == to->element)
+    return value;
+  if (from->element == DType::Float8_e8m0fnu) {
+    Type middle = withElement(from, DType::Float32);
+    return cast(ExponentFloats(builder, loc, value.getType()).toFloat32(value), &middle, to, loc);
+  }
+  if (to->element == DType::Float8_e8m0fnu) {
+    Type middle = withElement(from, DType::Float32);
+    return ExponentFloats(builder, loc, value.getType()).fromFloat32(cast(value, from, &middle, loc));
+  }
   mlir::Type type = convert(to);
   if (value.getType() == type && to->element != DType::Bool)
     return value;

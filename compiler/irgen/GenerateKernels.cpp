@@ -37,6 +37,12 @@ mlir::Type deviceElement(OpBuilder &builder, DType dtype) {
     return Float8E4M3FNType::get(builder.getContext());
   case DType::Float8_e5m2:
     return Float8E5M2Type::get(builder.getContext());
+  case DType::Float8_e8m0fnu: // Has no zero and no sign; kernels only convert its bits.
+    return builder.getIntegerType(8);
+  case DType::Int4:
+  case DType::UInt4:
+  case DType::Float4_e2m1fn:
+    llvm_unreachable("elements that exist only packed");
   case DType::Int8:
   case DType::Int16:
   case DType::Int32:
@@ -112,7 +118,7 @@ private:
     case Kind::Join:
       return tile::JoinOp::create(builder, loc, operands(node), node.ints[0]);
     case Kind::Unpack:
-      return tile::UnpackOp::create(builder, loc, convert(node.type), operand(0), node.ints[0], node.ints[1] != 0);
+      return unpack(node, loc);
 #define HIR_REDUCTION(Name) case Kind::Name:
 #include "compiler/check/HirKinds.def"
       return tile::ReduceOp::create(builder, loc, reduceKind(node), operand(0), node.ints[0]);
@@ -175,6 +181,12 @@ private:
       return threadNode(builder, loc, node, operands(node), function.threads);
     several[&node] = threadMma(builder, loc, operands(node));
     return {};
+  }
+
+  mlir::Value unpack(const hir::Node &node, Location loc) {
+    bool isSigned = node.ints[1] != 0, isFloat = node.ints[2] != 0;
+    return tile::UnpackOp::create(builder, loc, convert(node.type), at(node.operands[0]), node.ints[0], isSigned,
+                                  isFloat);
   }
 
   mlir::Value extract(const hir::Node &node, Location loc) {

@@ -100,6 +100,11 @@ static llvm::Error unpack(Frame &frame, Operation &op) {
   for (auto [i, cell] : llvm::enumerate(result.cells)) {
     uint64_t word = uint64_t(words.cells[i / fields].i);
     int64_t number = int64_t(word >> (i % fields * bits)) & (2 * sign - 1);
+    if (unpacked.getIsFloat()) {
+      constexpr double magnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+      cell.f = number & 8 ? -magnitudes[number & 7] : magnitudes[number & 7];
+      continue;
+    }
     if (unpacked.getIsSigned())
       number = (number ^ sign) - sign;
     if (isa<FloatType>(result.type))

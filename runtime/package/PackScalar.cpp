@@ -36,6 +36,14 @@ static uint64_t toSmallFloat(double value, int exponentBits, int mantissaBits, b
   return sign | std::min(bits, first);
 }
 
+/// Rounds to the exponent of a float32, as PyTorch does: halves up, but those of the smallest number down. The sign is
+/// dropped. Infinities become NaN.
+static uint64_t toExponent(double value) {
+  uint32_t magnitude = std::bit_cast<uint32_t>(float(value)) & 0x7fffffff;
+  uint32_t half = magnitude < 0x00800000 ? 0x003fffff : 0x00400000;
+  return std::min<uint32_t>((magnitude + half) >> 23, 0xff);
+}
+
 int64_t packScalar(double value, DType dtype) {
   const DTypeRecord &record = dtypeRecord(dtype);
   switch (record.kind) {
@@ -44,6 +52,8 @@ int64_t packScalar(double value, DType dtype) {
       return std::bit_cast<int64_t>(value);
     if (record.bits == 32)
       return int64_t(std::bit_cast<uint32_t>(float(value)));
+    if (record.mantissaBits == 0)
+      return int64_t(toExponent(value));
     return int64_t(toSmallFloat(value, record.exponentBits, record.mantissaBits, record.hasInfinity));
   case DTypeKind::Bool:
     return value != 0;

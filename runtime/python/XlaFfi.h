@@ -35,7 +35,8 @@ enum class DataType : int {
   F64 = 12,
   BF16 = 16,
   F8E5M2 = 19,
-  F8E4M3FN = 20
+  F8E4M3FN = 20,
+  F8E8M0FNU = 33
 };
 
 struct Error;

@@ -83,7 +83,7 @@ constexpr std::pair<xla::DataType, Format> formatsOfXla[] = {
     {xla::DataType::U64, {Format::Unsigned, 64, 0}},  {xla::DataType::F16, {Format::Float, 16, 5}},
     {xla::DataType::F32, {Format::Float, 32, 8}},     {xla::DataType::F64, {Format::Float, 64, 11}},
     {xla::DataType::BF16, {Format::Float, 16, 8}},    {xla::DataType::F8E5M2, {Format::Float, 8, 5}},
-    {xla::DataType::F8E4M3FN, {Format::Float, 8, 4}},
+    {xla::DataType::F8E4M3FN, {Format::Float, 8, 4}}, {xla::DataType::F8E8M0FNU, {Format::Float, 8, 8}},
 };
 
 /// Returns kpkg's dtype of the same format. Types that kpkg lacks have none: the op refuses them by the argument's

@@ -24,20 +24,20 @@ SOURCES = [
 #: The one switch that gives each dtype its type in MLIR, which a new dtype needs beside its row.
 CODE_GENERATION = "compiler/irgen/GenerateKernels.cpp"
 #: A dtype below 8 bits, which PyTorch's stable ABI does not have.
-INT4 = "KPKG_DTYPE_ROW(INT4, Int4, int4, {code}, 4, Signed, 0, 0, 0, 0, 0, Undefined, 0)\n"
+INT2 = "KPKG_DTYPE_ROW(INT2, Int2, int2, {code}, 2, Signed, 0, 0, 0, 0, 0, Undefined, 0)\n"
 ADDED = """
 #include "compiler/comptime/DType.h"
 #include "runtime/plan/DType.h"
 #include <kpkg/kpkg.h>
 #include <kpkg/tensor.hpp>
 using namespace kpkg;
-static_assert(KPKG_INT4 == int(DType::Int4) && KPKG_DTYPE_COUNT == KPKG_INT4 + 1 && dtypeCount == KPKG_DTYPE_COUNT);
-static_assert(dtypeFromName("int4") == DType::Int4 && dtypeBits(DType::Int4) == 4 && !dtypeIsFloat(DType::Int4));
-static_assert(dtypeBytes(DType::Int4) == 1 && dtypeBytes(DType::Int4, 2) == 1 && dtypeBytes(DType::Int4, 3) == 2);
-static_assert(dtypeBytes(DType::Int4, 0) == 0 && dtypeBytes(DType::Int4, -2) == -1);
+static_assert(KPKG_INT2 == int(DType::Int2) && KPKG_DTYPE_COUNT == KPKG_INT2 + 1 && dtypeCount == KPKG_DTYPE_COUNT);
+static_assert(dtypeFromName("int2") == DType::Int2 && dtypeBits(DType::Int2) == 2 && !dtypeIsFloat(DType::Int2));
+static_assert(dtypeBytes(DType::Int2) == 1 && dtypeBytes(DType::Int2, 4) == 1 && dtypeBytes(DType::Int2, 5) == 2);
+static_assert(dtypeBytes(DType::Int2, 0) == 0 && dtypeBytes(DType::Int2, -4) == -1);
 static_assert(dtypeBytes(DType::Float64, 3) == 24 && dtypeBytes(DType::None, 3) == 0);
 static_assert(dtypeOf<int8_t>() == DType::Int8 && dtypeOf<double>() == DType::Float64);
-static_assert(compiler::DType::Int4 != compiler::DType::Int8);
+static_assert(compiler::DType::Int2 != compiler::DType::Int8);
 """
 #: Files that include the table, and need neither LLVM nor PyTorch.
 READERS = [
@@ -100,7 +100,7 @@ def test_one_row_adds_a_dtype(tmp_path):
     shutil.copytree(ROOT / "runtime/include", tmp_path / "runtime/include")
     copied = tmp_path / DTYPES
     last = "#undef KPKG_DTYPE_ROW"
-    copied.write_text(copied.read_text().replace(last, INT4.format(code=len(dtypes()) + 1) + last))
+    copied.write_text(copied.read_text().replace(last, INT2.format(code=len(dtypes()) + 1) + last))
     (tmp_path / "Added.cpp").write_text(ADDED)
     folders = [tmp_path, tmp_path / "runtime/include", ROOT]
     for file in [tmp_path / "Added.cpp", *(ROOT / reader for reader in READERS)]:

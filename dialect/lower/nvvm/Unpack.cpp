@@ -4,9 +4,14 @@
 // 128 in bf16 and 1024 in f16 have units of 1 in the last place, so an integer in their lowest bits adds itself. One
 // logical op puts two fields that are 16 bits apart there. A subtraction leaves the numbers. See Kim, Henry, Fahim and
 // Awadalla, "Who Says Elephants Can't Run", 2022, section 4.
+//
+// Floats of 4 bits get their exponent and mantissa into those of a wider float, whose bias is larger. A multiplication
+// corrects the exponent and normalises subnormals.
 #include "dialect/lower/nvvm/Emitter.h"
 #include "dialect/lower/nvvm/Words.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -18,7 +23,7 @@ constexpr int64_t kWordBits = 32, kHalfBits = 16;
 class Fields {
 public:
   Fields(ImplicitLocOpBuilder &builder, tile::UnpackOp op)
-      : builder(builder), bits(op.getBits()), isSigned(op.getIsSigned()),
+      : builder(builder), bits(op.getBits()), isSigned(op.getIsSigned()), isFloat(op.getIsFloat()),
         element(cast<RankedTensorType>(op.getType()).getElementType()) {}
 
   /// Returns the numbers in the lowest `count` fields of a word.
@@ -46,7 +51,7 @@ private:
     SmallVector<Value> numbers(count);
     const int64_t ofHalf = kHalfBits / bits;
     for (int64_t i = 0; i < std::min(ofHalf, count); ++i) {
-      Value pair = pairOf(shifted(word, i));
+      Value pair = isFloat ? pairOfFloats(word, i) : pairOf(shifted(word, i));
       for (int64_t half : {0, 1})
         if (int64_t field = i + half * ofHalf; field < count)
           numbers[field] = half == 0 ? low(pair) : high(pair);
@@ -54,18 +59,37 @@ private:
     return numbers;
   }
 
+  /// The type in which pairs are computed.
+  Type narrowType() { return element.isF16() ? Type(builder.getF16Type()) : Type(builder.getBF16Type()); }
+  Value twice(int64_t half) { return constantOf(builder, half << kHalfBits | half); }
+  Value splatOf(VectorType pairType, double value) {
+    auto number = builder.getFloatAttr(pairType.getElementType(), value);
+    return arith::ConstantOp::create(builder, DenseElementsAttr::get(pairType, Attribute(number)));
+  }
+
+  /// Returns the floats in field `field` of both halves, as a pair of narrow floats.
+  Value pairOfFloats(Value word, int64_t field) {
+    const int64_t mantissaBits = element.isF16() ? 10 : 7, bias = element.isF16() ? 15 : 127;
+    constexpr int64_t fieldBias = 1, fieldMantissaBits = 1;
+    const int64_t upwards = mantissaBits - fieldMantissaBits - field * bits;
+    Value magnitude = arith::AndIOp::create(builder, shiftedUp(word, upwards),
+                                            twice(int64_t(0b111) << (mantissaBits - fieldMantissaBits)));
+    Value sign =
+        arith::AndIOp::create(builder, shiftedUp(word, kHalfBits - (field + 1) * bits), twice(1 << (kHalfBits - 1)));
+    auto pairType = VectorType::get(2, narrowType());
+    Value pair = LLVM::BitcastOp::create(builder, pairType, arith::OrIOp::create(builder, magnitude, sign));
+    return arith::MulFOp::create(builder, pair, splatOf(pairType, std::ldexp(1.0, int(bias - fieldBias))));
+  }
+
   /// Returns the numbers in the lowest fields of both halves, as a pair of narrow floats.
   Value pairOf(Value word) {
-    Type narrow = element.isF16() ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
     const int64_t bias = element.isF16() ? 0x6400 : 0x4300, unit = element.isF16() ? 1024 : 128;
     const int64_t mask = (1 << bits) - 1, sign = isSigned ? 1 << (bits - 1) : 0;
-    auto twice = [&](int64_t half) { return constantOf(builder, half << kHalfBits | half); };
     Value own = arith::AndIOp::create(builder, word, twice(mask));
     Value biased = arith::XOrIOp::create(builder, own, twice(bias | sign));
-    auto pairType = VectorType::get(2, narrow);
+    auto pairType = VectorType::get(2, narrowType());
     Value pair = LLVM::BitcastOp::create(builder, pairType, biased);
-    auto begin = DenseElementsAttr::get(pairType, Attribute(builder.getFloatAttr(narrow, double(unit + sign))));
-    return arith::SubFOp::create(builder, pair, arith::ConstantOp::create(builder, begin));
+    return arith::SubFOp::create(builder, pair, splatOf(pairType, double(unit + sign)));
   }
 
   Value low(Value pair) {
@@ -86,9 +110,16 @@ private:
     return field == 0 ? word : arith::ShRUIOp::create(builder, word, constantOf(builder, field * bits)).getResult();
   }
 
+  /// Shifts towards the highest bit; downwards if `count` is negative.
+  Value shiftedUp(Value word, int64_t count) {
+    if (count > 0)
+      return arith::ShLIOp::create(builder, word, constantOf(builder, count));
+    return count == 0 ? word : arith::ShRUIOp::create(builder, word, constantOf(builder, -count)).getResult();
+  }
+
   ImplicitLocOpBuilder &builder;
   const int64_t bits;
-  const bool isSigned;
+  const bool isSigned, isFloat;
   const Type element;
 };
 } // namespace

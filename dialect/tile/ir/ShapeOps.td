@@ -147,16 +147,19 @@ def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
   let summary = "takes the fields of a few bits out of words";
   let description = [{
     A word has fields of `bits` bits, the lowest bits first, which become adjacent elements along the last dimension.
-    Elements of the result are the numbers, as i8 or as floats. With `signed`, fields are in two's complement.
+    Elements of the result are the numbers, as i8 or as floats. With `signed`, fields are in two's complement. With
+    `float`, fields of 4 bits are floats with 2 bits of exponent and 1 bit of mantissa, and the result is of floats.
 
     ```mlir
     %words = arith.constant dense<0x76543210> : tensor<4x8xi32>
     %t = tile.unpack %words bits 4 : tensor<4x8xi32> -> tensor<4x64xi8>
     ```
   }];
-  let arguments = (ins Tile_Tile:$value, I64Attr:$bits, UnitAttr:$isSigned);
+  let arguments = (ins Tile_Tile:$value, I64Attr:$bits, UnitAttr:$isSigned, UnitAttr:$isFloat);
   let results = (outs Tile_Tile:$result);
-  let assemblyFormat = "$value (`signed` $isSigned^)? `bits` $bits attr-dict `:` type($value) `->` type($result)";
+  let assemblyFormat = [{
+    $value (`signed` $isSigned^)? (`float` $isFloat^)? `bits` $bits attr-dict `:` type($value) `->` type($result)
+  }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{

@@ -17,8 +17,11 @@ LogicalResult UnpackOp::verify() {
   if (words.getRank() == 0)
     return emitOpError("needs a dimension of which words become several elements");
   Type element = fields.getElementType();
-  if (!element.isInteger(8) && !element.isF16() && !element.isBF16() && !element.isF32())
+  bool isFloat = element.isF16() || element.isBF16() || element.isF32();
+  if (!isFloat && !element.isInteger(8))
     return emitOpError() << "gives numbers as i8, f16, bf16 or f32, not as " << element;
+  if (getIsFloat() && (bits != 4 || getIsSigned() || !isFloat))
+    return emitOpError("takes floats of 4 bits, which have a sign of their own, as f16, bf16 or f32");
   SmallVector<int64_t> shape(words.getShape());
   shape.back() *= getFields();
   if (fields.getShape() != ArrayRef<int64_t>(shape))
@@ -43,8 +46,25 @@ struct UnpackToFloats final : OpRewritePattern<arith::SIToFPOp> {
     return success();
   }
 };
+
+/// The same for fields that are floats. Each of these types holds all of their values.
+template <typename Cast> struct UnpackToOtherFloats final : OpRewritePattern<Cast> {
+  using OpRewritePattern<Cast>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Cast cast, PatternRewriter &rewriter) const override {
+    auto unpack = cast.getIn().template getDefiningOp<UnpackOp>();
+    if (!unpack || !unpack.getIsFloat())
+      return rewriter.notifyMatchFailure(cast, "converts no unpacked floats");
+    Type element = getElementTypeOrSelf(cast.getType());
+    if (!element.isF16() && !element.isBF16() && !element.isF32())
+      return rewriter.notifyMatchFailure(cast, "words are not unpacked to this type");
+    rewriter.replaceOpWithNewOp<UnpackOp>(cast, cast.getType(), unpack.getValue(), unpack.getBits(),
+                                          /*isSigned=*/false, /*isFloat=*/true);
+    return success();
+  }
+};
 } // namespace
 
 void UnpackOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<UnpackToFloats>(context);
+  patterns.add<UnpackToFloats, UnpackToOtherFloats<arith::ExtFOp>, UnpackToOtherFloats<arith::TruncFOp>>(context);
 }

@@ -24,6 +24,28 @@ Value constantOf(OpBuilder &builder, Location loc, RankedTensorType type, int64_
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(element)));
 }
 
+/// Returns the f32 numbers that fields of 4 bits, in i8, mean as floats.
+Value floatsOf(OpBuilder &builder, Location loc, Value fields) {
+  auto tile = cast<RankedTensorType>(fields.getType());
+  RankedTensorType ofWords = tile.clone(builder.getI32Type()), ofFloats = tile.clone(builder.getF32Type());
+  constexpr int64_t doubles = 0xc8643210; // Twice each magnitude, in 4 bits.
+  Value all = arith::ExtUIOp::create(builder, loc, ofWords, fields);
+  auto masked = [&](Value value, int64_t mask) -> Value {
+    return arith::AndIOp::create(builder, loc, value, constantOf(builder, loc, ofWords, mask));
+  };
+  auto shiftedUp = [&](Value value, int64_t count) -> Value {
+    return arith::ShLIOp::create(builder, loc, value, constantOf(builder, loc, ofWords, count));
+  };
+  Value place = shiftedUp(masked(all, 7), 2), sign = shiftedUp(masked(all, 8), 28);
+  Value whole = masked(
+      arith::ShRUIOp::create(builder, loc, constantOf(builder, loc, ofWords, int64_t(int32_t(doubles))), place), 15);
+  Value half = arith::ConstantOp::create(builder, loc,
+                                         DenseElementsAttr::get(ofFloats, Attribute(builder.getF32FloatAttr(0.5f))));
+  Value magnitude = arith::MulFOp::create(builder, loc, arith::SIToFPOp::create(builder, loc, ofFloats, whole), half);
+  Value bits = arith::BitcastOp::create(builder, loc, ofWords, magnitude);
+  return arith::BitcastOp::create(builder, loc, ofFloats, arith::OrIOp::create(builder, loc, bits, sign));
+}
+
 Value expanded(UnpackOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -53,6 +75,10 @@ Value expanded(UnpackOp op) {
     value = arith::SubIOp::create(builder, loc, arith::XOrIOp::create(builder, loc, value, sign), sign);
   }
   value = ReshapeOp::create(builder, loc, result.clone(builder.getI8Type()), value);
+  if (op.getIsFloat()) {
+    value = floatsOf(builder, loc, value);
+    return result == value.getType() ? value : arith::TruncFOp::create(builder, loc, result, value).getResult();
+  }
   if (isa<FloatType>(result.getElementType()))
     value = arith::SIToFPOp::create(builder, loc, result, value);
   return value;

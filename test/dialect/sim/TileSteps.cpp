@@ -148,8 +148,9 @@ void KernelGenerator::unpackStep(Known x) {
     return joinStep(x);
   Shape shape(x.shape());
   shape.back() *= word.getWidth() / bits;
-  auto type = RankedTensorType::get(shape, b.getI8Type());
-  add(tile::UnpackOp::create(b, type, x.value, bits, chance(50)), static_cast<double>((1 << bits) - 1));
+  bool isFloat = bits == 4 && chance(50), isSigned = !isFloat && chance(50);
+  auto type = RankedTensorType::get(shape, isFloat ? mlir::Type(b.getF16Type()) : mlir::Type(b.getI8Type()));
+  add(tile::UnpackOp::create(b, type, x.value, bits, isSigned, isFloat), static_cast<double>((1 << bits) - 1));
 }
 
 /// Stores the tile to scratch memory, perhaps partly outside, and reads elements at other places.

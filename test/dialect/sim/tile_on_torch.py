@@ -255,11 +255,17 @@ CONVERT = {
 }  # fmt: skip
 
 
-def unpack(words, bits, is_signed):
+FLOATS_OF_4_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def unpack(words, attributes, dtype):
     """Returns the fields of words, the lowest bits first."""
+    bits = attributes["bits"]
     sign = 1 << bits - 1
     fields = (words.long().unsqueeze(-1) >> torch.arange(0, 8 * words.element_size(), bits)) & ((1 << bits) - 1)
-    return ((fields ^ sign) - sign if is_signed else fields).to(torch.int8)
+    if "isFloat" in attributes:
+        return FLOATS_OF_4_BITS[fields].to(dtype)
+    return ((fields ^ sign) - sign if "isSigned" in attributes else fields).to(torch.int8)
 
 
 def run(name, operands, results, attributes, extra=None):
@@ -331,7 +337,7 @@ def run(name, operands, results, attributes, extra=None):
         case "tile.join":
             return (torch.cat(operands, axis),)
         case "tile.unpack":
-            return (unpack(first, attributes["bits"], "isSigned" in attributes).reshape(shape),)
+            return (unpack(first, attributes, dtype).reshape(shape),)
         case "tile.reduce":
             return (reduce(first, attributes["kind"], axis),)
         case "tile.arg_reduce":

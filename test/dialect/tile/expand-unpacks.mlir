@@ -31,3 +31,21 @@ tile.kernel @signed(%a: i8, %x: !tile.view<1xbf16, mut>, %i: index) {
   tile.store %v, %x[%i] : tensor<16xbf16>, !tile.view<1xbf16, mut>
   tile.return
 }
+
+// Floats are half of a number from a table of 4-bit fields, with the sign of the field.
+// CHECK-LABEL: tile.kernel @floats
+// CHECK: %[[WORDS:.*]] = arith.extui %{{.*}} : tensor<16xi8> to tensor<16xi32>
+// CHECK: %[[DOUBLES:.*]] = arith.constant dense<-932957680> : tensor<16xi32>
+// CHECK: %[[DOUBLE:.*]] = arith.shrui %[[DOUBLES]], %{{.*}}
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[DOUBLE]], %{{.*}}
+// CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01> : tensor<16xf32>
+// CHECK: %[[NUMBER:.*]] = arith.sitofp %[[WHOLE]]
+// CHECK: %[[SIZE:.*]] = arith.mulf %[[NUMBER]], %[[HALF]]
+// CHECK: arith.ori
+// CHECK: arith.truncf %{{.*}} : tensor<16xf32> to tensor<16xbf16>
+tile.kernel @floats(%a: i8, %x: !tile.view<1xbf16, mut>, %i: index) {
+  %w = tile.splat %a : i8 -> tensor<8xi8>
+  %v = tile.unpack %w float bits 4 : tensor<8xi8> -> tensor<16xbf16>
+  tile.store %v, %x[%i] : tensor<16xbf16>, !tile.view<1xbf16, mut>
+  tile.return
+}

@@ -28,6 +28,24 @@ tile.kernel @numbers(%v: i32) {
 
 // -----
 
+tile.kernel @floats(%v: i32) {
+  %a = tile.splat %v : i32 -> tensor<4xi32>
+  // expected-error @+1 {{takes floats of 4 bits, which have a sign of their own, as f16, bf16 or f32}}
+  %t = tile.unpack %a float bits 4 : tensor<4xi32> -> tensor<32xi8>
+  tile.return
+}
+
+// -----
+
+tile.kernel @float_bits(%v: i32) {
+  %a = tile.splat %v : i32 -> tensor<4xi32>
+  // expected-error @+1 {{takes floats of 4 bits, which have a sign of their own, as f16, bf16 or f32}}
+  %t = tile.unpack %a float bits 2 : tensor<4xi32> -> tensor<64xf16>
+  tile.return
+}
+
+// -----
+
 tile.kernel @shape(%v: i16) {
   %a = tile.splat %v : i16 -> tensor<4xi16>
   // expected-error @+1 {{gives 4 fields of each word, not 'tensor<32xi8>' of 'tensor<4xi16>'}}
