@@ -60,6 +60,7 @@ FAMILIES = {
         ["int4_linear", "int8_linear", "fp8_linear"],
         {"packed_tiles", "packed_parts", "add_parts", "vector_products"},
     ),
+    "gguf": ([], ["gguf_linear", "gguf_dequantize"], {"few_rows", "dense_rows", "product_tiles"}),
 }  # fmt: skip
 DTYPES = (torch.float32, torch.bfloat16)
 #: A CPU adds the elements of a tile sequentially, a GPU in a tree.
