@@ -67,8 +67,7 @@ _OWN = (
     "batch_norm_training moved_statistics gemm gemm_batched linear vector_norm "
     "rotary_embedding silu_and_mul gelu_and_mul clamped_swiglu "
     "quantize_per_token quantize_per_group rms_norm_quantize residual_rms_norm_quantize embedding "
-    "silu_and_mul_quantize gelu_and_mul_quantize clamped_swiglu_quantize "
-    "gguf_linear gguf_dequantize"
+    "silu_and_mul_quantize gelu_and_mul_quantize clamped_swiglu_quantize gguf_linear gguf_dequantize fp4_linear"
 ).split()
 
 

@@ -20,6 +20,9 @@ from torch import Tensor
 from kpkg import _checkpoints
 from kpkg._checkpoints import Numbers
 from kpkg._default import ops
+from kpkg._fp4 import Fp4Weight as Fp4Weight
+from kpkg._fp4 import pack_mxfp4 as pack_mxfp4
+from kpkg._fp4 import pack_nvfp4 as pack_nvfp4
 
 #: Columns of a row of the packed weight, and rows of a block of words.
 _STEP, _BLOCK = 64, 16
