@@ -61,8 +61,8 @@ def _check_scales(name: str, given: Tensor, expected: list[int]) -> None:
 def pack_mxfp4(blocks: Tensor, scales: Tensor) -> Fp4Weight:
     """Returns the weight of kpkg::fp4_linear from MXFP4 tensors as in the checkpoints of gpt-oss.
 
-    blocks: uint8 [..., n, k / 32, 16], or [..., n, k / 2]; the low half of a byte is the column before the high half's.
-    scales: uint8 or float8_e8m0fnu [..., n, k / 32], exponents with a bias of 127.
+    blocks: uint8 `[..., n, k / 32, 16]`, or `[..., n, k / 2]`. The low half of a byte is the column before the other.
+    scales: uint8 or float8_e8m0fnu `[..., n, k / 32]`. They are exponents with a bias of 127.
 
     Raises ValueError for tensors of other dtypes and shapes.
     """
@@ -89,10 +89,9 @@ def pack_nvfp4(
 ) -> Fp4Weight:
     """Returns the weight of kpkg::fp4_linear from NVFP4 tensors as in checkpoints of compressed-tensors and ModelOpt.
 
-    weight_packed: uint8 [..., n, k / 2]; the low half of a byte is the column before the high half's.
-    weight_scale: float8_e4m3fn [..., n, k / 16].
-    weight_global_scale: what the scales were multiplied by, as compressed-tensors stores it.
-    weight_scale_2: what the scales are to be multiplied by, as ModelOpt stores it. At most one of both is given.
+    `weight_packed` is uint8 `[..., n, k / 2]`. The low half of a byte is the column before the other. `weight_scale` is
+    float8_e4m3fn `[..., n, k / 16]`. Those of compressed-tensors were multiplied by `weight_global_scale`. Those of
+    ModelOpt are to be multiplied by `weight_scale_2`. At most one of both is given.
 
     Raises ValueError for tensors of other dtypes and shapes, and for both factors.
     """
