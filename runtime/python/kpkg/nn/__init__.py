@@ -34,6 +34,7 @@ from kpkg.nn._activations import (
 )
 from kpkg.nn._cells import GRUCell, LSTMCell, RNNCell
 from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from kpkg.nn._dropout import Dropout
 from kpkg.nn._embedding import Embedding
 from kpkg.nn._images import PixelShuffle, PixelUnshuffle
 from kpkg.nn._layer import Layer
@@ -69,12 +70,17 @@ from kpkg.nn._quantized import QuantizedLinear
 __all__ = [
     "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d",
     "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Embedding", "GRUCell", "GroupNorm",
-    "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
-    "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "SiLU",
-    "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "GRUCell",
+    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "KLDivLoss", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d",
+    "MaxPool3d", "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU",
+    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
 ]  # fmt: skip
+
+if hasattr(_torch_nn, "LinearCrossEntropyLoss"):  # from PyTorch 2.13 on
+    from kpkg.nn._linear_loss import LinearCrossEntropyLoss
+
+    __all__ += ["LinearCrossEntropyLoss"]
 
 
 def replacements() -> dict[type[_torch_nn.Module], type[Layer]]:
@@ -84,4 +90,5 @@ def replacements() -> dict[type[_torch_nn.Module], type[Layer]]:
         for name, value in globals().items()
         if isinstance(value, type) and issubclass(value, Layer) and name in __all__
     ]
-    return {layer.torch_layer: layer for layer in layers if layer is not Layer and layer is not GEMM}
+    kept = (Layer, GEMM, Dropout)  # other masks than PyTorch's are another result
+    return {layer.torch_layer: layer for layer in layers if layer not in kept}

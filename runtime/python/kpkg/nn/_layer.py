@@ -106,7 +106,7 @@ class Layer(nn.Module):
         """
         if not self._kpkg_wanted or self._stands_back() or not self._kpkg_op.is_available:
             return False
-        reference = next((p for p in self.parameters(recurse=False)), None)
+        reference = next(self.parameters(), None)
         device = reference.device if reference is not None else torch.device("cpu")
         dtype = reference.dtype if reference is not None else torch.get_default_dtype()
         return self.supports(device, dtype)
