@@ -79,11 +79,8 @@ COUNTERPARTS = {
     ),
     "cross_entropy": (F.cross_entropy, (Of(4, 3), labels(4, 3))),
     "dropout": (F.dropout, (Of(4, 8),)),
-    # The loss has the dtype of the logits, and further results are those of the log-sum-exp and of the input.
-    "linear_cross_entropy": (
-        lambda x, w, t: (F.linear(x, w).sum(), F.linear(x, w).float().logsumexp(1), F.linear(x, w)),
-        (Of(4, 8), par(3, 8), labels(4, 3)),
-    ),
+    # The loss has the dtype of the logits.
+    "linear_cross_entropy": (lambda x, w, t: F.linear(x, w), (Of(4, 8), par(3, 8), labels(4, 3))),
     "kl_div": (lambda x, t, kind: F.kl_div(x, t, reduction=kind), (Of(4, 3), par(4, 3), "batchmean")),
     "bmm": (torch.bmm, (Of(2, 4, 4), par(2, 4, 4))),
     "matmul": (torch.matmul, (Of(4, 4), par(4, 4))),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from torch import nn as _torch_nn
 
+from kpkg.nn import utils
 from kpkg.nn._activations import (
     ELU,
     GELU,
@@ -74,7 +75,7 @@ __all__ = [
     "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
     "KLDivLoss", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d",
     "MaxPool3d", "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU",
-    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements",
+    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements", "utils",
 ]  # fmt: skip
 
 if hasattr(_torch_nn, "LinearCrossEntropyLoss"):  # from PyTorch 2.13 on
