@@ -94,44 +94,55 @@ class _Optimizer(torch.optim.Optimizer):
 
     def _count(self, group: dict[str, Any], found: Tensor | None) -> None:
         """Counts the step of parameters with gradients. Those that rest keep their number."""
-        moving = [p for p in group["params"] if p.grad is not None]
-        resting = {id(self.state[p].get("step")) for p in self.state if p.grad is None}
+        moving = [(p, self.state[p]) for p in group["params"] if p.grad is not None]
+        resting = {id(state.get("step")) for p, state in self.state.items() if p.grad is None}
         counted: dict[tuple[torch.device, int], Tensor] = {}
-        for p in moving:
-            step = self.state[p].get("step")
+        for p, state in moving:
+            step = state.get("step")
             key = (p.device, id(step))
-            if key not in counted:
+            tick = counted.get(key)
+            if tick is None:
                 if step is None:
                     tick = torch.zeros((), device=p.device)
                 else:
                     tick = step.clone() if id(step) in resting else step
                 counted[key] = tick.add_(1 if found is None else 1 - found.to(p.device).reshape(()))
-            self.state[p]["step"] = counted[key]
+            state["step"] = tick
+
+    def _start(self, p: Tensor, state: dict[str, Any], names: tuple[str, ...], is_master: bool) -> None:
+        """Makes the state that a parameter lacks."""
+        if is_master and "master" not in state:
+            state["master"] = p.detach().to(torch.float32, memory_format=torch.preserve_format)
+        dtype = torch.float32 if is_master else p.dtype
+        for name in names:
+            if state.get(name) is None:
+                state[name] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
 
     def _batches(self, group: dict[str, Any]) -> Iterator[_Batch]:
         """Yields the parameters that have gradients, by device, kind of weights, and number of steps."""
+        moments, has_masters = self._names(group), group["master_weights"]
         waiting: dict[Any, _Batch] = {}
         for p in group["params"]:
-            if p.grad is None:
+            grad = p.grad
+            if grad is None:
                 continue
-            if p.grad.is_sparse:
+            dtype, state = p.dtype, self.state[p]
+            is_master = has_masters and dtype in _HALVES
+            names = (*moments, "master") if is_master else moments
+            is_first = any(state.get(name) is None for name in names)
+            if grad.is_sparse:
                 raise RuntimeError(f"{type(self).__name__} takes dense gradients, not sparse ones")
-            state, is_master = self.state[p], group["master_weights"] and p.dtype in _HALVES
-            names, is_first = self._names(group), False
-            for name in names:
-                if state.get(name) is None:
-                    dtype, is_first = torch.float32 if is_master else p.dtype, True
-                    state[name] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
-            if is_master:
-                names = (*names, "master")
-                if "master" not in state:
-                    state["master"] = p.detach().to(torch.float32, memory_format=torch.preserve_format)
+            if is_first:
+                self._start(p, state, moments, is_master)
             key = (p.device, is_master, is_first, id(state.get("step")))
-            batch = waiting.setdefault(key, _Batch(p, is_first))
-            batch.params.append(p.detach())
-            batch.grads.append(p.grad.to(p.dtype))
-            for name in (*names, *(("step",) if self.counts_steps else ())):
-                batch.state.setdefault(name, []).append(state[name])
+            batch = waiting.get(key)
+            if batch is None:
+                batch = waiting[key] = _Batch(p, is_first)
+                batch.state = {name: [] for name in (*names, *(("step",) if self.counts_steps else ()))}
+            batch.params.append(p)
+            batch.grads.append(grad if grad.dtype == dtype else grad.to(dtype))
+            for name, listed in batch.state.items():
+                listed.append(state[name])
             if len(batch.params) == _AT_ONCE:
                 yield waiting.pop(key)
         yield from waiting.values()
