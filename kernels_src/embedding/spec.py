@@ -81,7 +81,63 @@ def gradient_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator
     return Sample((normal((m, n), dtype, generator), drawn(32000, (m,), generator), 32000))
 
 
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Tensor:
+    return F.embedding_bag(
+        indices.long(),
+        weight,
+        None if offsets is None else offsets.long(),
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx if padding_idx >= 0 else None,
+    )
+
+
+def bag_magnitude(weight: Tensor, indices: Tensor, *rest: object) -> Tensor:
+    """The longest bag of the samples has 40 rows, with weights of up to 5."""
+    return weight.abs().amax() * (200 if rest[1:2] == ("sum",) else 1) if weight.numel() else weight.new_zeros(())
+
+
+def bag_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    """PyTorch has no maxima of 16 bits on CPUs."""
+    modes = ("sum", "mean", "max") if dtype in (torch.float32, torch.float64) else ("sum", "mean")
+    for mode in modes:
+        for rows_, n, shape in [(1, 1, (1, 1)), (4, 7, (3, 8)), (50, 129, (5, 9)), (9, 1030, (2, 3)), (3, 5, (0, 4))]:
+            given = normal((rows_, n), dtype, generator), drawn(rows_, shape, generator)
+            yield Sample((*given, None, mode), label=f"{mode} {rows_}x{n} {shape}")
+        table, at = normal((30, 66), dtype, generator), drawn(30, (60,), generator)
+        offsets = torch.tensor([0, 0, 5, 45, 45], device=at.device)
+        yield Sample((table[:, ::2], at, offsets, mode), label=f"{mode}, offsets")
+        yield Sample((table.t(), at.to(torch.int32), offsets.int(), mode, None, False, 3), label=f"{mode}, padding")
+        yield Sample(
+            (table, at, torch.cat([offsets, offsets.new_tensor([60])]), mode, None, True), label=f"{mode}, end"
+        )
+    given = normal((30, 66), dtype, generator), drawn(30, (60,), generator), torch.tensor([0, 7, 20])
+    yield Sample((*given, "sum", normal((60,), dtype, generator), False, 2), label="weighted")
+
+
+def bag_rows(m: int, n: int, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    return Sample((normal((32000, n), dtype, generator), drawn(32000, (m, 20), generator)))
+
+
 SPECS = [
+    OpSpec(
+        "kpkg::embedding_bag",
+        embedding_bag,
+        bag_samples,
+        magnitude=bag_magnitude,
+        benchmarks=lambda generator: {"1024 bags of 20 x256": bag_rows(1024, 256, torch.float32, generator)},
+        eager=embedding_bag,
+        rows=bag_rows,
+    ),
     OpSpec(
         "kpkg::embedding",
         embedding,

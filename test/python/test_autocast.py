@@ -91,6 +91,7 @@ COUNTERPARTS = {
     "linear_fused": (F.linear, (Of(4, 8), par(3, 8), par(3))),
     "scaled_dot_product_attention": (F.scaled_dot_product_attention, (Of(1, 2, 4, 8), *2 * (par(1, 2, 4, 8),))),
     "embedding": (lambda weight, indices: F.embedding(indices, weight), (Of(5, 4), labels(3, 5))),
+    "embedding_bag": (lambda weight, indices: F.embedding_bag(indices, weight), (Of(5, 4), labels(6, 5).reshape(2, 3))),
     **{
         name: (getattr(torch, name), (Of(2, 4), Of(2, 3), par(3, 4), par(3, 3), par(3), par(3)))
         for name in ("rnn_tanh_cell", "rnn_relu_cell")

@@ -99,6 +99,7 @@ def test_every_layer_is_tested():
         nn.CrossEntropyLoss,
         nn.KLDivLoss,
         nn.Embedding,  # takes integers, tested below
+        nn.EmbeddingBag,  # in test_embedding_bag.py
         getattr(nn, "LinearCrossEntropyLoss", None),  # in test_linear_cross_entropy.py
         *(nn.RNNCell, nn.LSTMCell, nn.GRUCell),  # in test_cells.py
     }

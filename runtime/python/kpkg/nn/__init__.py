@@ -36,7 +36,7 @@ from kpkg.nn._activations import (
 from kpkg.nn._cells import GRUCell, LSTMCell, RNNCell
 from kpkg.nn._convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from kpkg.nn._dropout import Dropout
-from kpkg.nn._embedding import Embedding
+from kpkg.nn._embedding import Embedding, EmbeddingBag
 from kpkg.nn._images import PixelShuffle, PixelUnshuffle
 from kpkg.nn._layer import Layer
 from kpkg.nn._loss import CrossEntropyLoss, KLDivLoss
@@ -71,11 +71,11 @@ from kpkg.nn._quantized import QuantizedLinear
 __all__ = [
     "ELU", "GELU", "GEMM", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d",
     "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "GRUCell",
-    "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "KLDivLoss", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d", "MaxPool2d",
-    "MaxPool3d", "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell", "ReLU",
-    "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements", "utils",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "Embedding", "EmbeddingBag",
+    "GRUCell", "GroupNorm", "Hardsigmoid", "Hardswish", "Hardtanh", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "KLDivLoss", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "Mish", "MoE", "PixelShuffle", "PixelUnshuffle", "QuantizedLinear", "RMSNorm", "RNNCell",
+    "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "replacements", "utils",
 ]  # fmt: skip
 
 if hasattr(_torch_nn, "LinearCrossEntropyLoss"):  # from PyTorch 2.13 on
