@@ -109,6 +109,29 @@ def bins_of(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) 
     return torch.bincount(places, minlength=bins).double()
 
 
+def unique_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
+    for shape in [(), (0,), (1,), (70,), (5, 33), (4096,), (3, 3001)]:
+        yield Sample((drawn(shape, dtype, generator),), label=str(shape))
+    yield Sample((drawn((30, 70), dtype, generator).t(),), label="transposed")
+    if dtype.is_floating_point:
+        x = drawn((300,), dtype, generator)
+        x[::7], x[1::9], x[2::9] = math.nan, math.inf, -math.inf
+        yield Sample((x,), label="NaN and infinities")
+
+
+def unique_padded(input: Tensor) -> tuple[Tensor, ...]:
+    x, n = input.flatten(), input.numel()
+    values, order = x.sort(stable=True)
+    begins = torch.ones_like(order, dtype=torch.bool)
+    begins[1:] = values[1:] != values[:-1]
+    run = begins.cumsum(0) - 1
+    found = x.new_zeros(n)
+    found[: int(begins.sum())] = values[begins]
+    inverse = torch.empty_like(order).scatter(0, order, run)
+    counts = torch.bincount(run, minlength=n)
+    return found, inverse.reshape(input.shape), counts, begins.sum().reshape(1)
+
+
 def of_rows(*more: int) -> Callable[..., Sample]:
     return lambda rows, n, dtype, generator: Sample((normal((rows, n), dtype, generator), *more))
 
@@ -157,5 +180,15 @@ SPECS = [
             "100000 in 100": Sample((normal((100000,), torch.float32, generator), 100, -4.0, 4.0))
         },
         eager=torch.histc,
+    ),
+    OpSpec(
+        "kpkg::unique_padded",
+        unique_padded,
+        unique_samples,
+        (*SORTED, torch.bool),
+        accumulation=0.0,
+        benchmarks=benchmark(),
+        eager=lambda x: torch.unique(x, return_inverse=True, return_counts=True),
+        rows=of_rows(),
     ),
 ]

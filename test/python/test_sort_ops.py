@@ -5,6 +5,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
+
 import kpkg
 import opspec
 import pytest
@@ -57,6 +59,53 @@ def test_gradients(shape, dim, ops):
         assert_close(found, expected)
 
 
+def equal_and_special(kind, n, dtype):
+    """Returns rows of equal elements, of few different ones, or with NaN, infinities and both zeros."""
+    if kind == "equal":
+        return torch.full((2, n), 2.0).to(dtype)
+    x = torch.randint(-3, 4, (2, n)).double() * torch.where(torch.rand(2, n) < 0.5, -1.0, 1.0)
+    if kind == "special" and dtype.is_floating_point:
+        x[:, ::3], x[:, 1::5] = math.nan, -math.inf
+    return (torch.randn(2, n) * 100 if kind == "normal" else x).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int32, torch.int64])
+@pytest.mark.parametrize("kind", ["equal", "few", "special", "normal"])
+def test_gpus_select_by_digits(kind, dtype):
+    """Rows for one block and for several, the lengths of parts, and places whose digits decide."""
+    topk = {op.name: op for op in kpkg.load(build_for_gpus("sorting"))}["kpkg::topk"]
+    for n, k, largest in [(4097, 1, True), (5000, 600, False), (32768, 128, True), (33000, 129, False)]:
+        x = equal_and_special(kind, n, dtype)
+        expected = x.sort(dim=1, descending=largest, stable=True)
+        values, indices = map(torch.from_numpy, topk(x.numpy(), k, 1, largest))
+        assert torch.equal(indices, expected.indices[:, :k])
+        assert torch.equal(values.isnan(), expected.values[:, :k].isnan())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int32])
+@pytest.mark.parametrize("kind", ["few", "special", "normal"])
+def test_gpus_sort_long_rows_by_digits(kind, dtype):
+    sort = {op.name: op for op in kpkg.load(build_for_gpus("sorting"))}["kpkg::sort"]
+    x = equal_and_special(kind, 16385, dtype)
+    for descending in (False, True):
+        expected = x.sort(dim=1, descending=descending, stable=True)
+        values, indices = map(torch.from_numpy, sort(x.numpy(), 1, descending))
+        assert torch.equal(indices, expected.indices)
+        assert values.numpy().tobytes() == x.gather(1, indices).numpy().tobytes()  # with their own bits
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float32])
+def test_unique_is_that_of_pytorch(dtype, ops):
+    for shape in [(0,), (1,), (40, 3), (9000,)]:
+        x = torch.randint(0, 60, shape).to(dtype)
+        values, inverse, counts, number = ops["kpkg::unique_padded"](x)
+        expected = torch.unique(x, return_inverse=True, return_counts=True)
+        n = int(number)
+        for found, other in zip((values[:n], inverse, counts[:n]), expected):
+            assert torch.equal(found, other)
+        assert not values[n:].any() and not counts[n:].any()
+
+
 def test_compiled(ops):
     x = torch.randn(3, 50)
     run = torch.compile(lambda t: ops["kpkg::topk"](t, 4), fullgraph=True, backend="aot_eager")
@@ -83,6 +132,7 @@ MISTAKES = [
     ("sort", (X.to(torch.float8_e5m2),), r"input is float8_e5m2, expected a float of 16 bits or more, a signed"),
     ("topk", (X, 9), r"k is 9, expected 0 to 8, the elements along dim -1"),
     ("topk", (X, -1, 0), r"k is -1, expected 0 to 3, the elements along dim 0"),
+    ("unique_padded", (X.to(torch.float8_e5m2),), r"input is float8_e5m2, expected a float of 16 bits"),
     ("bincount", (X, 3), r"input is float32, expected uint8, int32 or int64"),
     ("bincount", (X.long(), 0), r"bins is 0, expected 1 or more"),
     ("histc", (X.long(),), r"input is int64, expected a float"),
