@@ -50,6 +50,10 @@ def _all() -> dict[str, Case]:
         found[name] = Case(name, elementwise.activation(name))
     for name in ("add", "sub", "mul", "div"):
         found[name] = Case(name, getattr(elementwise, name))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        found[name] = Case(name, elementwise.comparison(name))
+    for name in ("where", "masked_fill", "clamp"):
+        found[name] = Case(name, getattr(elementwise, name))
     for name in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin"):
         found[name] = Case(name, elementwise.reduction(name), sums=name in ("sum", "mean"))
     found["vector_norm"] = Case("linalg.vector_norm", elementwise.vector_norm)

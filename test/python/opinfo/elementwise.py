@@ -66,6 +66,37 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     return result
 
 
+def comparison(op: str) -> Any:
+    def call(input: Tensor, other: Any) -> Tensor:
+        result: Tensor = getattr(library("comparison"), op)(input, other)
+        return result
+
+    return call
+
+
+def where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
+    if not isinstance(other, Tensor) or other.dtype != input.dtype:
+        raise LeftToPyTorch("operands have one dtype")
+    result: Tensor = library("comparison").where(condition, input, other)
+    return result
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    if isinstance(value, Tensor) or not input.dtype.is_floating_point:
+        raise LeftToPyTorch("values are numbers for floats")
+    if torch.broadcast_shapes(input.shape, mask.shape) != input.shape:
+        raise LeftToPyTorch("the result has the shape of the input")
+    result: Tensor = library("comparison").masked_fill(input, mask, float(value))
+    return result
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    if min is None and max is None:
+        raise LeftToPyTorch("one bound is there")
+    result: Tensor = library("comparison").clamp(input, min, max)
+    return result
+
+
 def _dimensions(dim: Any) -> list[int]:
     return [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
 
