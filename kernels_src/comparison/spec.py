@@ -71,6 +71,8 @@ def fills(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 
 def limits(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for i, (label, a, b, c) in enumerate(operands(dtype, generator)):
+        if dtype.is_floating_point:  # PyTorch's derivatives of equal elements differ between its modes
+            b, c = b - 0.25, c + 0.25
         yield Sample(((a, b, c), (a, b), (a, None, c))[i % 3], label=label)
 
 
