@@ -23,8 +23,10 @@ def scores(
     scale: float | None = None,
     softcap: float = 0.0,
     window: int = 0,
+    sinks: Tensor | None = None,
 ) -> Tensor:
-    """Returns the arguments of softmax, `[batch, heads, queries, keys]`: -inf where a query does not see a key."""
+    """Returns the arguments of softmax, `[batch, heads, queries, keys]`: -inf where a query does not see a key. With
+    sinks there is one more key."""
     key = key.repeat_interleave(query.shape[1] // max(key.shape[1], 1), 1)
     s = query @ key.mT * (query.shape[3] ** -0.5 if scale is None else scale)
     s = softcap * torch.tanh(s / softcap) if softcap else s
@@ -33,7 +35,8 @@ def scores(
     ahead = torch.arange(key.shape[2]) - torch.arange(query.shape[2])[:, None]
     if is_causal:
         s = s.masked_fill(ahead > 0, -math.inf)
-    return s.masked_fill(ahead.abs() >= window, -math.inf) if window else s
+    s = s.masked_fill(ahead.abs() >= window, -math.inf) if window else s
+    return s if sinks is None else torch.cat([s, sinks[:, None, None].expand(*s.shape[:3], 1)], -1)
 
 
 def probabilities(s: Tensor, lse: Tensor) -> Tensor:
@@ -48,7 +51,7 @@ def grouped(query: Tensor, key: Tensor) -> Tensor:
 def attention(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
     s = scores(query, key, *rest, **options)
     lse = torch.logsumexp(s, -1) if s.shape[3] else s.new_full(s.shape[:3], -math.inf)
-    return probabilities(s, lse) @ grouped(query, value), lse
+    return probabilities(s, lse)[..., : key.shape[2]] @ grouped(query, value), lse
 
 
 def magnitude(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> tuple[Tensor, Tensor]:
@@ -222,8 +225,19 @@ def samples_of_layouts_and_values(inputs: Inputs) -> Iterator[Sample]:
     yield Sample(spoiled, label="NaN in a query")
 
 
+def samples_of_sinks(inputs: Inputs) -> Iterator[Sample]:
+    qkv, make = inputs.qkv, inputs.make
+    yield Sample(qkv(2, 4, 2, 65, 130, 64), {"is_causal": True, "sinks": make(4)}, label="sinks, causal")
+    yield Sample(
+        qkv(1, 2, 2, 150, 150, 40, 130), {"is_causal": True, "window": 33, "sinks": make(2)}, label="sinks, window"
+    )
+    yield Sample(qkv(1, 8, 2, 3, 600, 64), {"sinks": make(8)}, label="sinks, few queries")
+    yield Sample(qkv(1, 2, 2, 5, 0, 8), {"sinks": make(4)[::2]}, label="sinks alone")
+
+
 def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     inputs = Inputs(dtype, generator)
+    yield from samples_of_sinks(inputs)
     yield from samples_of_sizes(inputs)
     yield from samples_of_few_queries(inputs)
     yield from masked_samples(inputs)
@@ -232,7 +246,7 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 
 def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for sample in samples(dtype, generator):
-        beyond = {"softcap", "window"} & set(sample.kwargs) or {"attn_mask", "is_causal"} <= set(sample.kwargs)
+        beyond = {"softcap", "window", "sinks"} & set(sample.kwargs) or {"attn_mask", "is_causal"} <= set(sample.kwargs)
         if not beyond and "NaN" not in sample.label:  # PyTorch's own kernel, the fallback, returns finite numbers there
             yield Sample(
                 sample.args,
@@ -243,7 +257,7 @@ def sdpa_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
 
 def backward_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for sample in samples(dtype, generator):
-        if sample.label in ("NaN in a query", "peaks"):
+        if sample.label in ("NaN in a query", "peaks") or "sinks" in sample.kwargs:
             continue
         wide = sample.map(lambda t: t.double() if t.is_floating_point() else t)
         out, lse = attention(*wide.args, **wide.kwargs)

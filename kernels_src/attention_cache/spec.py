@@ -26,7 +26,7 @@ def decode(
     query: Tensor, key_cache: Tensor, value_cache: Tensor, lengths: Tensor | None = None,
     block_table: Tensor | None = None,
     scale: float | None = None, softcap: float = 0.0, window: int = 0, key_scale: Tensor | None = None,
-    value_scale: Tensor | None = None, sizes: bool = False
+    value_scale: Tensor | None = None, sinks: Tensor | None = None, sizes: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Computes the definition, one sequence at a time.
 
@@ -48,6 +48,9 @@ def decode(
         s = s.masked_fill((ahead > 0) | (ahead <= -window if window else False), -math.inf)
         if length:
             lse[b] = torch.logsumexp(s, -1)
+        if sinks is not None:
+            lse[b] = torch.logaddexp(lse[b], sinks[:, None])
+        if length:
             p = torch.exp(s - lse[b].masked_fill(lse[b] == -math.inf, 0.0).unsqueeze(-1))
             out[b] = p @ (v.abs() if sizes else v)
             largest[b] += (query[b].abs() @ k.abs().mT * factor).amax(-1)
@@ -112,6 +115,10 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     yield Sample(
         unknown_beyond(call(2, 4, 1, 1, 90, 256, 200), lengths(90, 33)), {"softcap": 3.0}, label="large heads, softcap"
     )
+    yield Sample(
+        unknown_beyond(call(3, 8, 2, 2, 300, 64), lengths(300, 0, 65)), {"sinks": make(8)}, label="sinks, lengths"
+    )
+    yield Sample(paged(4, 1, 1, 64, 40, 200, 70), {"window": 50, "sinks": make(4)}, label="sinks, pages, window")
     yield Sample(call(0, 2, 2, 1, 7, 8), label="no batch")
     yield Sample(call(2, 2, 2, 0, 7, 8), label="no tokens")
     yield Sample(call(2, 2, 2, 2, 0, 8), label="no keys")
