@@ -80,6 +80,8 @@ class OpSpec:
     #: Whether tiles between load and store are also rounded to the dtype. Its round-off, times the magnitude, is then
     #: allowed too.
     rounds_between: bool = False
+    #: Whether that error is also in results of more bits than the arguments, such as states.
+    rounds_wide_results: bool = False
     #: Whether GPU results are bitwise equal from run to run, also without deterministic=True.
     ordered: bool = True
     #: Calls to time: label -> sample, in float32 unless the label says otherwise. `eager` is the equivalent PyTorch
@@ -104,6 +106,8 @@ class OpSpec:
         magnitudes: tuple[Any, ...] = (None,) * len(references)
         if self.magnitude is not None:
             magnitudes = as_tuple(self.magnitude(*exact.args, **exact.kwargs))
+        tensors = [v for v in (*sample.args, *sample.kwargs.values()) if isinstance(v, Tensor)]
+        narrow = next((t.dtype for t in tensors if t.dtype in HALF), None) if self.rounds_wide_results else None
         results = as_tuple(results)
         assert len(results) == len(references), f"{len(results)} results, expected {len(references)}"
         for i, (result, reference, magnitude) in enumerate(zip(results, references, magnitudes)):
@@ -114,10 +118,18 @@ class OpSpec:
                 magnitude,
                 gpu,
                 self.rounds_between or sample.rounds_between,
+                narrow,
             )
 
     def _check_one(
-        self, what: str, result: Tensor, reference: Tensor, magnitude: Tensor | None, gpu: bool, rounds_between: bool
+        self,
+        what: str,
+        result: Tensor,
+        reference: Tensor,
+        magnitude: Tensor | None,
+        gpu: bool,
+        rounds_between: bool,
+        narrow: torch.dtype | None,
     ) -> None:
         assert result.shape == reference.shape, (
             f"{what}: shape {tuple(result.shape)}, expected {tuple(reference.shape)}"
@@ -141,8 +153,9 @@ class OpSpec:
         accumulation = self.gpu_accumulation if gpu and self.gpu_accumulation is not None else self.accumulation
         accumulator = _ACCUMULATOR.get(result.dtype, _ACCUMULATOR_DEFAULT)
         allowed = 2 * _ROUND_OFF[result.dtype] * reference.abs()[finite] + accumulation * accumulator * scale
-        if rounds_between and result.dtype in HALF:
-            allowed = allowed + _ROUND_OFF[result.dtype] * scale
+        between = result.dtype if result.dtype in HALF else narrow
+        if rounds_between and between is not None:
+            allowed = allowed + _ROUND_OFF[between] * scale
         allowed = allowed + torch.finfo(result.dtype).smallest_normal
         if result.dtype == torch.float64:
             allowed = 8 * allowed  # the reference is rounded as often as the result

@@ -59,12 +59,19 @@ def test_specs_cover_all_ops(ops):
         "kpkg::max_pool1d_with_indices",
         "kpkg::max_pool2d_with_indices",
         "kpkg::max_pool3d_with_indices",
-        "kpkg::rotary_embedding_",  # these write to their arguments: test_rotary.py, test_cache_write.py, test_adamw.py
+        # These write to their arguments: test_rotary.py, test_cache_write.py, test_adamw.py, test_causal_conv1d.py and
+        # test_linear_attention.py.
+        "kpkg::rotary_embedding_",
         "kpkg::rotary_cache_",
         "kpkg::cache_write_",
         "kpkg::adamw_",
         "kpkg::adamw_master_",
-        "kpkg::fused_adamw_",  # these take lists: test_optimizers.py
+        "kpkg::causal_conv1d_update",
+        "kpkg::gated_delta_rule_step",
+        "kpkg::gated_linear_attention_step",
+        "kpkg::mamba2_step",
+        # These take lists: test_optimizers.py.
+        "kpkg::fused_adamw_",
         "kpkg::fused_lion_",
         "kpkg::fused_sgd_",
         "kpkg::gradient_norm",

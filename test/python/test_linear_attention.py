@@ -1,0 +1,190 @@
+"""Tests linear attention: gradients, steps on states, sequences in parts, and wrong arguments.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import kpkg
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import BUILD, ROOT, build_package
+from torch.testing import assert_close
+
+
+@pytest.fixture(scope="module")
+def ops():
+    package = BUILD / "test-packages" / "linear_attention.kpkg"
+    library = kpkg.load(build_package(ROOT / "kernels_src" / "linear_attention", package, "--target", "native"))
+    library.register_torch()
+    return {op.name.partition("::")[2]: op for op in library}
+
+
+def drawn(*shape, dtype=torch.float64):
+    return torch.randn(shape, dtype=torch.float64).to(dtype)
+
+
+def heads(length, dtype=torch.float64):
+    """Returns q, k, v, g and beta of two sequences with two heads of keys and four of values."""
+    q, k, v = drawn(2, length, 2, 20, dtype=dtype), drawn(2, length, 2, 20, dtype=dtype), drawn(2, length, 4, 24)
+    return q, k, v.to(dtype), -drawn(2, length, 4).abs() * 0.3, torch.rand(2, length, 4, dtype=torch.float64)
+
+
+def scan(length, dtype=torch.float64):
+    """Returns x, dt, A, B, C, D, z and dt_bias for four heads in two groups."""
+    x, z = drawn(2, length, 4, 24, dtype=dtype), drawn(2, length, 4, 24, dtype=dtype)
+    b, c = drawn(2, length, 2, 20, dtype=dtype), drawn(2, length, 2, 20, dtype=dtype)
+    return x, drawn(2, length, 4), -torch.rand(4, dtype=torch.float64), b, c, drawn(4), z, drawn(4)
+
+
+def attended(q, k, v, g, beta, state, normed):
+    """Returns the recurrence."""
+    if normed:
+        q, k = (x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6) for x in (q, k))
+    q, k = q.repeat_interleave(2, 2), k.repeat_interleave(2, 2)
+    out = []
+    for i in range(q.shape[1]):
+        state = state * g[:, i, :, None, None].exp()
+        added = v[:, i] if beta is None else (v[:, i] - (k[:, i, :, None] @ state).squeeze(2)) * beta[:, i, :, None]
+        state = state + k[:, i, :, :, None] * added[:, :, None]
+        out.append((q[:, i, :, None] @ state).squeeze(2) * q.shape[3] ** -0.5)
+    return torch.stack(out, 1), state
+
+
+@pytest.mark.parametrize("length", [1, 70])
+@pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
+def test_gradients_are_those_of_the_recurrence(ops, name, length):
+    q, k, v, g, beta = heads(length)
+    delta = name == "gated_delta_rule"
+    inputs = [t.requires_grad_() for t in (q, k, v, g, drawn(2, 4, 20, 24), *([beta] if delta else []))]
+    rest = (beta, None, inputs[4], True) if delta else (None, inputs[4])
+    with kpkg.fallback_policy("silent"):
+        found = getattr(torch.ops.kpkg, name)(q, k, v, g, *rest)
+        expected = attended(q, k, v, g, beta if delta else None, inputs[4], delta)
+        assert_close(found, expected)
+        upstream = [torch.randn_like(t) for t in expected]
+        assert_close(torch.autograd.grad(found, inputs, upstream), torch.autograd.grad(expected, inputs, upstream))
+
+
+def test_gradients_of_a_scan(ops):
+    x, dt, a, b, c, d, z, bias = inputs = [t.requires_grad_() for t in scan(70)]
+    state = drawn(2, 4, 24, 20).requires_grad_()
+    with kpkg.fallback_policy("silent"):
+        found = torch.ops.kpkg.mamba2_scan(*inputs, state, True)
+        step = F.softplus(dt + bias)
+        y, last = attended(c * 20**0.5, b, x * step.unsqueeze(-1), step * a, None, state.mT, False)
+        expected = ((y + x * d[:, None]) * F.silu(z), last.mT)
+        assert_close(found, expected)
+        upstream = [torch.randn_like(t) for t in expected]
+        all_of = [*inputs, state]
+        assert_close(torch.autograd.grad(found, all_of, upstream), torch.autograd.grad(expected, all_of, upstream))
+
+
+@pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
+def test_steps_and_parts_continue_a_sequence(ops, name):
+    q, k, v, g, beta = heads(150)
+    inputs = (q, k, v, g, beta) if name == "gated_delta_rule" else (q, k, v, g)
+    options = {"use_qk_l2norm": True} if name == "gated_delta_rule" else {}
+    o, last = ops[name](*inputs, **options)
+    parts, state = [], None
+    for begin, end in ((0, 63), (63, 64), (64, 64), (64, 149)):
+        part, state = ops[name](*(x[:, begin:end] for x in inputs), initial_state=state, **options)
+        parts.append(part)
+    parts.append(ops[f"{name}_step"](*(x[:, 149] for x in inputs), state, **options).unsqueeze(1))
+    assert_close(torch.cat(parts, 1), o)
+    assert_close(state, last)
+
+
+def test_steps_continue_a_scan(ops):
+    x, dt, a, b, c, d, z, bias = scan(70)
+    y, last = ops["mamba2_scan"](x, dt, a, b, c, d, z, bias, None, True)
+    cut = [t[:, :69] for t in (x, dt, b, c, z)]
+    before, state = ops["mamba2_scan"](*cut[:2], a, *cut[2:4], d, cut[4], bias, None, True)
+    step = ops["mamba2_step"](x[:, 69], state, dt[:, 69], a, b[:, 69], c[:, 69], d, z[:, 69], bias, True)
+    assert_close(torch.cat([before, step.unsqueeze(1)], 1), y)
+    assert_close(state, last)
+
+
+def test_steps_write_states_that_are_parts(ops):
+    q, k, v, g, beta = (x[:, 0] for x in heads(1))
+    cache = drawn(3, 4, 24, 21)
+    before = cache.clone()
+    state = cache[1:, :, :, :20].mT
+    alone = state.contiguous()
+    assert_close(
+        ops["gated_delta_rule_step"](q, k, v, g, beta, state), ops["gated_delta_rule_step"](q, k, v, g, beta, alone)
+    )
+    assert_close(state, alone)
+    cache[1:, :, :, :20] = before[1:, :, :, :20]
+    assert torch.equal(cache, before)
+
+
+def test_equal_keys_without_decay(ops):
+    """Powers of the triangular matrix would be as large as 2^63."""
+    q, k, v, g, _ = heads(64, torch.float32)
+    k = F.normalize(k[:, :1], dim=-1).expand_as(k)
+    g, beta = torch.zeros_like(g), torch.ones_like(g)
+    found, _ = ops["gated_delta_rule"](q, k, v, g.float(), beta.float())
+    expected, _ = attended(*(x.double() for x in (q, k, v)), g, beta, drawn(2, 4, 20, 24) * 0, False)
+    assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_autocast_keeps_decays(ops):
+    q, k, v, g, beta = (x.float() for x in heads(5))
+    with torch.autocast("cpu", torch.bfloat16):
+        o, state = torch.ops.kpkg.gated_delta_rule(q, k, v, g, beta)
+    assert o.dtype == torch.bfloat16 and state.dtype == torch.float32
+    exact = ops["gated_delta_rule"](q.bfloat16(), k.bfloat16(), v.bfloat16(), g, beta)
+    assert torch.equal(o, exact[0]) and torch.equal(state, exact[1])
+
+
+def test_compiled(ops):
+    inputs = heads(9)
+    single = [x[:, 0] for x in inputs]
+
+    def run(*inputs):
+        o, state = torch.ops.kpkg.gated_delta_rule(*inputs)
+        return o + torch.ops.kpkg.gated_delta_rule_step(*single, state).unsqueeze(1), state
+
+    assert_close(torch.compile(run, fullgraph=True, backend="aot_eager")(*inputs), run(*inputs))
+
+
+Q, V, G = torch.ones(2, 5, 2, 8), torch.ones(2, 5, 4, 6), torch.zeros(2, 5, 4)
+LARGE = torch.ones(2, 5, 2, 129)
+X, DT, A, B = torch.ones(2, 5, 4, 6), torch.ones(2, 5, 4), -torch.ones(4), torch.ones(2, 5, 2, 8)
+WRONG = [
+    ("gated_linear_attention", (Q[0], Q, V, G), r"q has shape \[5, 2, 8\], expected \[batch, length, heads, size\]"),
+    ("gated_linear_attention", (Q, Q[:1], V, G), r"k has shape \[1, 5, 2, 8\], q \[2, 5, 2, 8\], expected one shape"),
+    ("gated_linear_attention", (Q, Q, V[:1], G), r"v has shape \[1, 5, 4, 6\] for q"),
+    ("gated_linear_attention", (Q, Q, V[:, :, :3], G), "3 heads of values cannot share 2 heads of keys"),
+    ("gated_linear_attention", (LARGE, LARGE, V, G), "keys have 129 elements, expected 1 to 128"),
+    ("gated_linear_attention", (Q, Q.double(), V, G), "q, k and v are float32, float64 and float32"),
+    ("gated_linear_attention", (Q, Q, V, G[0]), r"g has shape \[5, 4\], expected \[2, 5, 4\]"),
+    ("gated_linear_attention", (Q, Q, V, G.double()), "g is float64, expected float32 or float32"),
+    ("gated_linear_attention", (Q, Q, V, G, None, Q), r"initial_state has shape .*, expected \[2, 4, 8, 6\]"),
+    ("gated_delta_rule", (Q, Q, V, G, G[..., :2]), r"beta has shape \[2, 5, 2\], expected \[2, 5, 4\]"),
+    ("gated_delta_rule_step", (Q, Q, V, G, G, Q), r"q has shape \[2, 5, 2, 8\], expected \[batch, heads, size\]"),
+    (
+        "gated_linear_attention_step",
+        (Q[:, 0], Q[:, 0], V[:, 0], G[:, 0], torch.ones(2, 4, 8, 6).half()),
+        "state is float16, expected float32",
+    ),
+    ("mamba2_scan", (X[0], DT, A, B, B), r"x has shape \[5, 4, 6\], expected \[batch, length, heads, p\]"),
+    ("mamba2_scan", (X, DT[0], A, B, B), r"dt has shape \[5, 4\], expected \[2, 5, 4\]"),
+    ("mamba2_scan", (X, DT, A[:2], B, B), r"A has shape \[2\], expected \[4\]"),
+    ("mamba2_scan", (X, DT, A, B[0], B), r"B has shape \[5, 2, 8\] for x"),
+    ("mamba2_scan", (X, DT, A, B, B[..., :1]), r"C has shape \[2, 5, 2, 1\], B .*, expected one shape"),
+    ("mamba2_scan", (X[:, :, :3], DT[..., :3], A[:3], B, B), "3 heads cannot share 2 groups of B and C"),
+    ("mamba2_scan", (X, DT, A, LARGE, LARGE), "the state has 129 elements for each value, expected 1 to 128"),
+    ("mamba2_scan", (X, DT, A, B, B, A[:2]), r"D has shape \[2\], expected \[4\]"),
+    ("mamba2_scan", (X, DT, A, B, B, None, DT), r"z is float32 of shape \[2, 5, 4\], expected float32 of"),
+    ("mamba2_scan", (X, DT, A, B.half(), B), "B and C are float16 and float32, x is float32"),
+    ("mamba2_step", (X, X, DT, A, B, B), r"x has shape \[2, 5, 4, 6\], expected \[batch, heads, p\]"),
+]
+
+
+@pytest.mark.parametrize("name, arguments, message", WRONG)
+def test_wrong_arguments_are_named(ops, name, arguments, message):
+    with pytest.raises(kpkg.KernelError, match=message):
+        ops[name](*arguments)
