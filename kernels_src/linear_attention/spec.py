@@ -117,7 +117,7 @@ def widened(found: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
     return tuple(4 * x for x in found)
 
 
-#: Batch, length, heads of keys, heads of values, elements of a key, elements of a value.
+#: Batch, length, key heads, value heads, elements of a key, elements of a value.
 SIZES = [
     (1, 1, 1, 1, 1, 1),
     (2, 0, 1, 2, 16, 16),

@@ -26,7 +26,7 @@ def drawn(*shape, dtype=torch.float64):
 
 
 def heads(length, dtype=torch.float64):
-    """Returns q, k, v, g and beta of two sequences with two heads of keys and four of values."""
+    """Returns q, k, v, g and beta of two sequences with two key heads and four value heads."""
     q, k, v = drawn(2, length, 2, 20, dtype=dtype), drawn(2, length, 2, 20, dtype=dtype), drawn(2, length, 4, 24)
     return q, k, v.to(dtype), -drawn(2, length, 4).abs() * 0.3, torch.rand(2, length, 4, dtype=torch.float64)
 
