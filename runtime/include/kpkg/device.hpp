@@ -5,6 +5,7 @@
 
 #include <kpkg/result.hpp>
 
+#include <functional>
 #include <memory>
 
 namespace kpkg {
@@ -37,6 +38,9 @@ struct Stream {
   void *handle = nullptr;
   kpkg_device device = cudaDevice();
   std::shared_ptr<void> owner = nullptr;
+  /// Allocates memory of `device` for results and temporaries of calls on this stream, and for Tensor::empty and to, in
+  /// place of the runtime's pool. It must stay until the work is done that was queued before its last owner went.
+  std::function<Result<std::shared_ptr<void>>(size_t bytes)> allocate = nullptr;
 
   /// Creates a stream that does not wait for the default stream.
   static Result<Stream> create(kpkg_device device = cudaDevice()) {

@@ -83,6 +83,8 @@ public:
     return Tensor(data, dtype, std::move(shape), {}, device, std::move(*memory));
   }
   static Result<std::shared_ptr<void>> allocate(size_t bytes, kpkg_device device, Stream stream) {
+    if (stream.allocate && device.type == stream.device.type && device.index == stream.device.index)
+      return stream.allocate(bytes);
     void *data = nullptr;
     if (kpkg_memory_allocate(device, bytes, stream.handle, &data) != KPKG_OK)
       return Error::last();

@@ -175,6 +175,27 @@ TEST_F(CudaCall, ResultsAreAllocatedOnTheDeviceInTheStreamsOrder) {
   ASSERT_TRUE(made) << "no element, no memory: " << made.error().message;
 }
 
+TEST_F(CudaCall, ResultsMayHaveMemoryOfTheProgram) {
+  Stream own{stream};
+  std::vector<size_t> wanted;
+  float memory[256];
+  own.allocate = [&](size_t bytes) -> Result<std::shared_ptr<void>> {
+    wanted.push_back(bytes);
+    if (wanted.size() > 1)
+      return Error{KPKG_ERROR_USE, "there is no more", {}, {}, {}};
+    return std::shared_ptr<void>(memory, [](void *) {});
+  };
+  auto made = library->op("test::scale")->call(own, {onDevice(x, {4, 64})});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->front().data(), memory);
+  EXPECT_EQ(fake->allocations, 0);
+  EXPECT_TRUE(Tensor::empty(DType::Float32, {4}, Cpu, own)) << "memory of another device is the runtime's";
+  auto refused = Tensor::empty(DType::Float32, {4}, cudaDevice(), own);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "there is no more");
+  EXPECT_EQ(wanted, (std::vector<size_t>{4 * 64 * 4, 16}));
+}
+
 TEST_F(CudaCall, OverlapIsALaunchAttribute) {
   ASSERT_TRUE(scale(onDevice(x, {10, 64}), onDevice(y, {10, 64})));
   EXPECT_EQ(fake->attributes, 0u);
