@@ -125,7 +125,7 @@ class Fp8Experts(_Experts, op="moe_fp8"):
         down = tensor(2, 64, 128, of=fp8), tensor(2, 1, 1, of=wide)
         return (tensor(2, 64, of=dtype), *up, *down, tensor(2, 1, of=wide), tensor(2, 1, of=torch.int32))
 
-    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Any:  # type: ignore[override]
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Any:
         """Computes [tokens, hidden] from the same shape, as the layer's own forward does."""
         is_recorded = torch.is_grad_enabled() and hidden_states.requires_grad
         if is_recorded or torch.compiler.is_compiling() and not self._kpkg_when_compiled:
