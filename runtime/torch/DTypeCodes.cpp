@@ -29,7 +29,7 @@ struct Codes {
       devices[i] = deviceTypes[i].torchCode();
     toTorch.fill(-1);
 #define KPKG_CODE_IF_0(name) -1
-#define KPKG_CODE_IF_1(name) aoti_torch_dtype_##name()
+#define KPKG_CODE_IF_1(name) (aoti_torch_dtype_##name ? aoti_torch_dtype_##name() : -1)
 #define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, numpy, torch,     \
                        stable)                                                                                         \
   add(KPKG_##constant, KPKG_CODE_IF_##stable(name));

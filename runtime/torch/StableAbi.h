@@ -29,8 +29,9 @@ using StringHandle = StringOpaque *;
 // Codes of devices and dtypes are queried, never assumed.
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_device_type_cuda();
+// Dtypes are weak: earlier releases of PyTorch lack the newest ones, and must still load this library.
 #define KPKG_DECLARATION_IF_0(name)
-#define KPKG_DECLARATION_IF_1(name) int32_t aoti_torch_dtype_##name();
+#define KPKG_DECLARATION_IF_1(name) __attribute__((weak)) int32_t aoti_torch_dtype_##name();
 #define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, numpy, torch,     \
                        stable)                                                                                         \
   KPKG_DECLARATION_IF_##stable(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
 import threading
 from pathlib import Path
 
@@ -33,6 +34,16 @@ CALLS = [
     ("gemm_batched", (X.reshape(2, 3, 40), torch.randn(40, 5))),
     ("linear", (X.reshape(2, 3, 40), torch.randn(5, 40), torch.randn(5))),
 ]
+
+
+def test_dtypes_of_later_releases_are_weak_symbols():
+    """A PyTorch without the newest dtypes must still load the library."""
+    library = Path(kpkg.__file__).parent / "libkpkg_torch.so"
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True)
+    kinds = {name: kind for kind, name in (line.split()[-2:] for line in symbols.stdout.splitlines())}
+    dtypes = {name: kind for name, kind in kinds.items() if name.startswith("aoti_torch_dtype_")}
+    assert "aoti_torch_dtype_float8_e8m0fnu" in dtypes
+    assert set(dtypes.values()) == {"w"}, dtypes
 
 
 @pytest.mark.parametrize("name, args", CALLS)

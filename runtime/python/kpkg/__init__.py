@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kpkg import jax as jax
     from kpkg import kernels as kernels
     from kpkg import nn as nn
+    from kpkg import optim as optim
     from kpkg import quantized as quantized
     from kpkg import sparse as sparse
     from kpkg._inject import Injection as Injection
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from kpkg._rotary_tables import rotary_tables as rotary_tables
     from kpkg._sharding import register_sharding as register_sharding
 
-_MODULES = ("jax", "kernels", "nn", "quantized", "sparse")
+_MODULES = ("jax", "kernels", "nn", "optim", "quantized", "sparse")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {
     "register_sharding": "_sharding",
@@ -90,7 +91,7 @@ __all__ = [
     "CaptureError", "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "FallbackWarning", "Injection",
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
     "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler",
-    "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "profile_kernel",
-    "quantized", "register_sharding", "rotary_tables", "set_cpu_threads", "set_fallback", "set_fallback_policy",
-    "sparse",
+    "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "optim",
+    "profile_kernel", "quantized", "register_sharding", "rotary_tables", "set_cpu_threads", "set_fallback",
+    "set_fallback_policy", "sparse",
 ]  # fmt: skip
