@@ -29,11 +29,19 @@ bool Memory::failLimit(std::string text) {
   return fail(std::move(text));
 }
 
+/// Returns why there are no tensors of the dtype; empty if there are. Elements of less than a byte have no address.
+static std::string reasonAgainst(DType dtype) {
+  if (dtypeBits(dtype) == 0)
+    return "it has no dtype";
+  if (dtypeBits(dtype) < 8)
+    return fmt::format("there are no tensors of {}: store words of an integer dtype", dtypeName(dtype));
+  return "";
+}
+
 bool viewOfArgument(const TensorMeta &meta, View &view, std::string &why) {
-  if (dtypeBits(meta.dtype) == 0) {
-    why = "it has no dtype";
+  why = reasonAgainst(meta.dtype);
+  if (!why.empty())
     return false;
-  }
   if (meta.rank < 0 || meta.rank > maxRank) {
     why = fmt::format("rank {}, expected 0 to {}", meta.rank, maxRank);
     return false;
@@ -99,8 +107,8 @@ bool Memory::allocate(std::span<const int64_t> shape, DType dtype, TensorId &id)
   if (shape.size() > maxRank || !checkedCount(shape, count))
     return fail(
         fmt::format("empty: shape {} is negative, too large or of rank above {}", describeShape(shape), maxRank));
-  if (dtype == DType::None)
-    return fail("empty: no dtype");
+  if (std::string why = reasonAgainst(dtype); !why.empty())
+    return fail("empty: " + why);
   BufferState buffer;
   buffer.isMut = true;
   buffer.dtype = dtype;

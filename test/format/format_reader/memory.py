@@ -13,6 +13,12 @@ from format_reader.page import DTYPES, limit
 from format_reader.views import Failed, View
 
 
+def check_elements(dtype: int) -> None:
+    """Raises Failed for numbers of no dtype, and for dtypes whose elements have no address."""
+    if dtype not in DTYPES or DTYPES[dtype][1] < 8:
+        raise Failed("there are no tensors of this dtype")
+
+
 @dataclass
 class Buffer:
     """Memory of an argument or of a new tensor. A copy has an origin, the view that it stands for."""
@@ -71,8 +77,9 @@ class Memory:
 
     def argument(self, index: int | tuple[int, int], dtype: int, shape: Any, strides: Any, written: bool) -> View:
         """Adds the memory of an argument of the op."""
-        if len(shape) > limit("dimensions") or dtype not in DTYPES:
-            raise Failed("an argument without dtype or of too many dimensions")
+        if len(shape) > limit("dimensions"):
+            raise Failed("an argument of too many dimensions")
+        check_elements(dtype)
         views.check_shape(tuple(shape))
         whole = View(-1, dtype, tuple(shape), tuple(views.dense(shape) if strides is None else strides))
         low, high = views.reach(whole)
@@ -82,6 +89,7 @@ class Memory:
 
     def allocate(self, shape: tuple[int, ...], dtype: int) -> View:
         views.check_shape(shape)
+        check_elements(dtype)
         return self.add(Buffer(View(-1, dtype, shape, views.dense(shape))))
 
     def made(self, view: View) -> View:

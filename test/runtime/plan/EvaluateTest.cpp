@@ -4,6 +4,7 @@
 #include "runtime/plan/Program.h"
 #include <chrono>
 #include <cmath>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -188,9 +189,32 @@ TEST(PlanEvaluate, RefusesImpossibleArguments) {
   Argument untyped = tensor(shape);
   untyped.tensor.dtype = static_cast<DType>(99);
   EXPECT_THAT(message(untyped), testing::HasSubstr("it has no dtype"));
+  for (DType dtype : {DType::Int4, DType::UInt4, DType::Float4_e2m1fn}) {
+    untyped.tensor.dtype = dtype;
+    EXPECT_THAT(message(untyped), testing::HasSubstr(fmt::format("there are no tensors of {}", dtypeName(dtype))));
+  }
   Argument deep = tensor(shape);
   deep.tensor.rank = 17;
   EXPECT_THAT(message(deep), testing::HasSubstr("rank 17, expected 0 to 16"));
+}
+
+TEST(PlanEvaluate, AllocatesNoElementsOfLessThanAByte) {
+  for (DType dtype : {DType::Float8_e8m0fnu, DType::Int4, DType::Float4_e2m1fn}) {
+    DecodedModule module;
+    module.strings = {"ns::op"};
+    Function &f = module.functions.emplace_back();
+    f.registerTypes = "ldt";
+    f.resultTypes = "t";
+    f.add(Opcode::list, Regs{0}, {}, {});
+    f.add(Opcode::const_dtype, Regs{1}, {}, Values{static_cast<int64_t>(dtype)});
+    f.add(Opcode::empty, Regs{2}, Regs{0, 1}, {});
+    f.add(Opcode::ret, {}, Regs{2}, {});
+    Resolution resolution;
+    auto error = evaluate(load(module), {}, resolution);
+    EXPECT_EQ(bool(error), dtypeBits(dtype) < 8);
+    if (error)
+      EXPECT_THAT(error->message, testing::HasSubstr(fmt::format("there are no tensors of {}", dtypeName(dtype))));
+  }
 }
 
 TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
