@@ -24,10 +24,9 @@ HALVES = (torch.float16, torch.bfloat16)
 TESTED_ELSEWHERE = {
     f"kpkg::{name}"
     for name in (
-        "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
-        "rotary_embedding_ rotary_cache_ cache_write_ adamw_ adamw_master_ "
-        "causal_conv1d_update gated_delta_rule_step gated_linear_attention_step mamba2_step "
-        "fused_adamw_ fused_lion_ fused_sgd_ gradient_norm clip_gradients_"
+        "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices rotary_embedding_ rotary_cache_ "
+        "cache_write_ adamw_ adamw_master_ causal_conv1d_update gated_delta_rule_step gated_linear_attention_step "
+        "mamba2_step fused_adamw_ fused_lion_ fused_sgd_ gradient_norm clip_gradients_"
     ).split()
 }
 
@@ -71,14 +70,14 @@ def test_specs_cover_all_ops(ops):
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_fallback_gives_what_the_kernel_gives(name, ops):
-    op = ops[name]
+    op, fallen = ops[name], 0  # calls that launch nothing do not fall back
     for number in range(3):
         sample = sample_of(name, number)
         found = opspec.as_tuple(op(*sample.args, **sample.kwargs))
         with kpkg.fallback_policy("silent"), op.configure(NOWHERE):
             before = op.stats()["fallbacks"]
             fallback = opspec.as_tuple(op(*sample.args, **sample.kwargs))
-            assert op.stats()["fallbacks"] == before + 1
+            fallen += op.stats()["fallbacks"] - before
         assert len(found) == len(fallback)
         for a, b in zip(found, fallback):
             assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
@@ -88,6 +87,7 @@ def test_fallback_gives_what_the_kernel_gives(name, ops):
                 continue
             tolerance = 2e-4 if a.dtype not in HALVES else 2 * torch.finfo(a.dtype).eps
             assert_close(a, b, atol=tolerance, rtol=tolerance, equal_nan=True)
+    assert 1 <= fallen <= 3
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -95,10 +95,9 @@ def test_gradient_falls_back_too(name, ops):
     op = ops[name]
     if not op.gradient:
         pytest.skip("no gradient in the package")
-    sample = sample_of(name, 1)
-    backward = op._library[op.gradient]
+    backward, fallen = op._library[op.gradient], 0
 
-    def run():
+    def run(sample):
         call = sample.map(lambda t: t.clone().requires_grad_() if t.is_floating_point() else t)
         leaves = [v for v in (*call.args, *call.kwargs.values()) if isinstance(v, torch.Tensor) and v.requires_grad]
         results = [r for r in opspec.as_tuple(op(*call.args, **call.kwargs)) if r.requires_grad]
@@ -106,15 +105,20 @@ def test_gradient_falls_back_too(name, ops):
         upstream = [torch.randn(r.shape, generator=generator, dtype=r.dtype) for r in results]
         return torch.autograd.grad(results, leaves, upstream, allow_unused=True)
 
-    found = run()
-    with kpkg.fallback_policy("silent"), backward.configure(NOWHERE):
-        before = backward.stats()["fallbacks"]
-        fallback = run()
-        assert backward.stats()["fallbacks"] == before + 1
-    for a, b in zip(found, fallback):
-        assert (a is None) == (b is None)
-        if a is not None:
-            assert_close(a, b, atol=2e-4, rtol=2e-3, equal_nan=True)
+    for number in range(1, 20):  # the gradient of a sum of equal shapes launches nothing
+        sample = sample_of(name, number)
+        found = run(sample)
+        with kpkg.fallback_policy("silent"), backward.configure(NOWHERE):
+            before = backward.stats()["fallbacks"]
+            fallback = run(sample)
+            fallen += backward.stats()["fallbacks"] - before
+        for a, b in zip(found, fallback):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_close(a, b, atol=2e-4, rtol=2e-3, equal_nan=True)
+        if fallen:
+            break
+    assert fallen == 1
 
 
 def test_all_have_fallbacks(ops):
