@@ -60,9 +60,9 @@ def is_comparable(name: str) -> bool:
 #: Ops that only kpkg has. Their fallbacks are compositions with orders of their own.
 _OWN = (
     "attention_varlen attention_decode attention_latent attention_alibi attention_relative attention_documents "
-    "attention_fp8 scaled_gemm scaled_conv2d grouped_gemm moe moe_packed int4_linear int8_linear fp8_linear "
+    "attention_fp8 scaled_gemm scaled_conv2d grouped_gemm moe moe_fp8 moe_packed int4_linear int8_linear fp8_linear "
     "sparse_linear block_sparse_linear half_sparse_linear sparse_conv2d block_sparse_conv2d half_sparse_conv2d "
-    "residual_tanh_gated_rmsnorm residual_rms_norm "
+    "residual_tanh_gated_rmsnorm residual_rms_norm causal_conv1d gated_linear_attention gated_delta_rule mamba2_scan "
     "residual_layer_norm native_group_norm conv1d_fused conv2d_fused conv3d_fused linear_fused "
     "batch_norm_training moved_statistics gemm gemm_batched linear vector_norm "
     "rotary_embedding silu_and_mul gelu_and_mul clamped_swiglu "
