@@ -67,7 +67,9 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 
 def comparison(op: str) -> Any:
-    def call(input: Tensor, other: Any) -> Tensor:
+    def call(input: Any, other: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError("PyTorch compares tensors with numbers, not numbers with tensors")
         result: Tensor = getattr(library("comparison"), op)(input, other)
         return result
 

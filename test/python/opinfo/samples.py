@@ -118,7 +118,7 @@ def _check(case: Case, info: Any, sample: Any) -> str | None:
             sizes, factors = _absolute(exact, options)
             magnitude = info.op(*sizes, **factors)
         else:
-            finite = reference[torch.isfinite(reference)]
+            finite = reference[torch.isfinite(reference) & reference.is_floating_point()].double()
             magnitude = finite.abs().amax() if finite.numel() else torch.zeros((), device=reference.device)
         if (error := _error(case, result, reference, magnitude)) is not None:
             return error
