@@ -133,6 +133,4 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         )
 
 
-SPECS = [
-    OpSpec("kpkg::moe_fp8", moe_fp8, samples, dtypes=HALF, magnitude=magnitude, rounds_between=True, numpy=False)
-]
+SPECS = [OpSpec("kpkg::moe_fp8", moe_fp8, samples, dtypes=HALF, magnitude=magnitude, rounds_between=True, numpy=False)]
