@@ -58,7 +58,7 @@ def test_grammar_marks_the_words_of_the_language():
 def test_grammar_ends_all_strings_of_the_shipped_sources():
     for path in sorted((ROOT / "kernels_src").rglob("*.k")):
         text = path.read_text()
-        functions = re.findall(r"^def (\w+)", re.sub(r'""".*?"""', "", text, flags=re.S), re.M)
+        functions = re.findall(r"^ *def (\w+)", re.sub(r'""".*?"""', "", text, flags=re.S), re.M)
         marked = [piece for piece, scope in scopes(text) if scope == "entity.name.function.kpkg"]
         assert marked == functions, path
 
