@@ -60,7 +60,7 @@ FAMILIES = {
         ["int4_linear", "int8_linear", "fp8_linear"],
         {"packed_tiles", "packed_parts", "add_parts", "vector_products"},
     ),
-    "fp4": ([], ["fp4_linear"], {"fp4_parts", "fp4_tiles", "add_parts"}),
+    "fp4": (["packed_weights.k"], ["fp4_linear"], {"fp4_parts", "fp4_tiles", "add_parts"}),
     "gguf": ([], ["gguf_linear", "gguf_dequantize"], {"few_rows", "dense_rows", "product_tiles"}),
 }  # fmt: skip
 DTYPES = (torch.float32, torch.bfloat16)
