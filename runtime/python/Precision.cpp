@@ -7,36 +7,37 @@
 
 namespace kpkg::python {
 
-static PyObject *read; ///< never released: the module lives as long as the process
+/// The function of Python; never released, since the module lives as long as the process.
+static nanobind::object *read;
 
 /// Returns a static text, since the caller reads it without the GIL.
-static const char *nameOf(PyObject *answer) {
-  if (!PyUnicode_Check(answer))
+static const char *nameOf(const nanobind::object &answer) {
+  if (!PyUnicode_Check(answer.ptr()))
     return nullptr;
-  if (PyUnicode_CompareWithASCIIString(answer, "high") == 0)
+  if (PyUnicode_CompareWithASCIIString(answer.ptr(), "high") == 0)
     return "high";
-  return PyUnicode_CompareWithASCIIString(answer, "medium") == 0 ? "medium" : nullptr;
+  return PyUnicode_CompareWithASCIIString(answer.ptr(), "medium") == 0 ? "medium" : nullptr;
 }
 
 static const char *readPrecision(int32_t device) {
   if (!Py_IsInitialized())
     return nullptr;
   nanobind::gil_scoped_acquire lock;
-  PyObject *argument = PyLong_FromLong(device);
-  PyObject *answer = argument ? PyObject_CallOneArg(read, argument) : nullptr;
-  Py_XDECREF(argument);
-  const char *name = answer ? nameOf(answer) : nullptr;
-  if (!answer)
-    PyErr_WriteUnraisable(read);
-  Py_XDECREF(answer);
-  return name;
+  try {
+    return nameOf((*read)(device));
+  } catch (nanobind::python_error &error) {
+    error.discard_as_unraisable(*read);
+    return nullptr;
+  }
 }
 
 void definePrecision(nanobind::module_ &module) {
   module.def(
       "precision_reader",
       [](nanobind::callable reader) {
-        Py_XSETREF(read, reader.release().ptr());
+        if (!read)
+          read = new nanobind::object;
+        *read = std::move(reader);
         return reinterpret_cast<uintptr_t>(&readPrecision);
       },
       nanobind::arg("read"));

@@ -16,12 +16,18 @@
 
 #include <nanobind/stl/vector.h>
 
+// The limited API has these only from Python 3.12 on, but the ABI of Python 3.10 is the same.
+extern "C" PyObject *PyVectorcall_Call(PyObject *callable, PyObject *args, PyObject *kwargs);
+#ifndef Py_TPFLAGS_HAVE_VECTORCALL
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+#endif
+
 namespace kpkg::python {
 namespace {
 
 struct Unrecorded {
   PyObject_HEAD;
-  vectorcallfunc call;
+  PyObject *(*call)(PyObject *object, PyObject *const *args, size_t flags, PyObject *argumentNames);
   PyObject *target, *record;    ///< the op, and the function with which autograd records a call of its first argument
   PyObject *tensor, *parameter; ///< the types
   PyObject *isGradEnabled, *countFunctionModes;
@@ -130,11 +136,11 @@ PyObject *makeCall(PyObject *object, PyObject *const *args, size_t count, bool r
   if (records) {
     PyObject *all[1 + mostArguments] = {object}; // the node's forward calls it, with gradients disabled
     std::copy_n(args, count, all + 1);
-    return PyObject_Vectorcall(self.record, all, count + 1, nullptr);
+    return nanobind::detail::vectorcall(self.record, all, count + 1, nullptr);
   }
   bool before = state.isExcluded(state.autograd);
   state.setExcluded(state.autograd, true);
-  PyObject *result = PyObject_Vectorcall(self.target, args, count, nullptr);
+  PyObject *result = nanobind::detail::vectorcall(self.target, args, count, nullptr);
   state.setExcluded(state.autograd, before);
   return result;
 }
@@ -161,7 +167,7 @@ std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *
   if (first == args + count)
     return std::nullopt;
   int device = isTrue(*first, names.isCuda);
-  nanobind::object wanted = nanobind::borrow(PyList_GET_ITEM(self.casts, device));
+  nanobind::object wanted = nanobind::borrow(PyList_GetItem(self.casts, device));
   bool isOn = !state.isExcluded(state.autocast[size_t(device)]);
   if (PyTuple_Check(wanted.ptr()))
     return std::nullopt;
@@ -201,8 +207,8 @@ std::optional<nanobind::object> autocastCall(PyObject *object, PyObject *const *
 PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, PyObject *argumentNames) {
   const Unrecorded &self = *reinterpret_cast<Unrecorded *>(object);
   if (!state.works || isForwardMode(self) || !isPlain())
-    return PyObject_Vectorcall(self.target, args, flags, argumentNames);
-  Py_ssize_t count = PyVectorcall_NARGS(flags) + (argumentNames ? PyTuple_GET_SIZE(argumentNames) : 0);
+    return nanobind::detail::vectorcall(self.target, args, flags, argumentNames);
+  Py_ssize_t count = NB_VECTORCALL_NARGS(flags) + (argumentNames ? PyTuple_Size(argumentNames) : 0);
   int records = mayRecord(self, args, count);
   if (records < 0)
     return nullptr;
@@ -219,10 +225,10 @@ PyObject *callUnrecorded(PyObject *object, PyObject *const *args, size_t flags, 
     }
   }
   if (records)
-    return PyObject_Vectorcall(self.target, args, flags, argumentNames);
+    return nanobind::detail::vectorcall(self.target, args, flags, argumentNames);
   bool before = state.isExcluded(state.autograd);
   state.setExcluded(state.autograd, true);
-  PyObject *result = PyObject_Vectorcall(self.target, args, flags, argumentNames);
+  PyObject *result = nanobind::detail::vectorcall(self.target, args, flags, argumentNames);
   state.setExcluded(state.autograd, before);
   return result;
 }
@@ -235,9 +241,9 @@ constexpr PyObject *Unrecorded::*given[] = {&Unrecorded::target,        &Unrecor
 
 int initialise(PyObject *object, PyObject *args, PyObject *) {
   auto &self = *reinterpret_cast<Unrecorded *>(object);
-  if (PyTuple_GET_SIZE(args) != Py_ssize_t(std::size(given)) || !PyType_Check(PyTuple_GET_ITEM(args, 2)) ||
-      !PyType_Check(PyTuple_GET_ITEM(args, 3)) || !PyDict_Check(PyTuple_GET_ITEM(args, 6)) ||
-      !PyList_Check(PyTuple_GET_ITEM(args, 7)) || PyList_GET_SIZE(PyTuple_GET_ITEM(args, 7)) != 2) {
+  if (PyTuple_Size(args) != Py_ssize_t(std::size(given)) || !PyType_Check(PyTuple_GetItem(args, 2)) ||
+      !PyType_Check(PyTuple_GetItem(args, 3)) || !PyDict_Check(PyTuple_GetItem(args, 6)) ||
+      !PyList_Check(PyTuple_GetItem(args, 7)) || PyList_Size(PyTuple_GetItem(args, 7)) != 2) {
     PyErr_SetString(
         PyExc_TypeError,
         "Unrecorded(target, record, tensor, parameter, is_grad_enabled, count_function_modes, forward_mode, casts)");
@@ -246,7 +252,7 @@ int initialise(PyObject *object, PyObject *args, PyObject *) {
   self.call = callUnrecorded;
   Py_ssize_t next = 0;
   for (PyObject *Unrecorded::*member : given)
-    self.*member = Py_NewRef(PyTuple_GET_ITEM(args, next++));
+    self.*member = Py_NewRef(PyTuple_GetItem(args, next++));
   return 0;
 }
 
@@ -255,7 +261,7 @@ void destroy(PyObject *object) {
   for (PyObject *Unrecorded::*member : given)
     Py_XDECREF(self.*member);
   PyTypeObject *type = Py_TYPE(object);
-  type->tp_free(object);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 

@@ -1,5 +1,5 @@
 # kpkg_device_code(target source): clang's PTX of `source` for every GPU from sm_80 on, as the string literal <name>.ptx.inc that files of `target` include.
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT CMAKE_CROSSCOMPILING)
   set(KPKG_DEVICE_COMPILER ${CMAKE_CXX_COMPILER})
 else()
   find_program(KPKG_DEVICE_COMPILER NAMES clang++-22 clang++ REQUIRED)

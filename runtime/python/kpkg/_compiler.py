@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kpkg._errors import KpkgWarning, PackageError, _caller_level
+from kpkg._installed import folder_of
 from kpkg._library import CustomOpLibrary
 
 
@@ -27,8 +28,8 @@ class CompileError(RuntimeError):
 def find_command() -> str:
     """Returns the path of the `kpkg` command.
 
-    KPKG_COMMAND comes first, then the command that came with this package, then the one on PATH. The command of a build
-    tree is the last.
+    KPKG_COMMAND comes first, then the command of the package kpkg-compiler, then the one on PATH. The command of a
+    build tree is the last.
 
     Raises:
         FileNotFoundError: There is no such command, or KPKG_COMMAND names no program.
@@ -36,12 +37,19 @@ def find_command() -> str:
     named = os.environ.get("KPKG_COMMAND")
     if named and shutil.which(named) is None:
         raise FileNotFoundError(f"KPKG_COMMAND is {named}, which is no program that runs")
-    own = Path(__file__).parent / "bin" / "kpkg"
+    own = _installed_command()
     beside = Path(__file__).resolve().parents[1].parent / "bin" / "kpkg"  # in a build tree
-    found = named or (str(own) if own.exists() else None) or _on_path() or (str(beside) if beside.exists() else None)
+    found = named or (str(own) if own else None) or _on_path() or (str(beside) if beside.exists() else None)
     if found is None:
-        raise FileNotFoundError("there is no `kpkg` command: put it on PATH, or name it by KPKG_COMMAND")
+        raise FileNotFoundError(
+            "there is no `kpkg` command: `pip install kpkg[compiler]`, put it on PATH, or name it by KPKG_COMMAND"
+        )
     return found
+
+
+def _installed_command() -> Path | None:
+    folder = folder_of("kpkg_compiler")
+    return folder / "bin" / "kpkg" if folder else None
 
 
 def _on_path() -> str | None:
@@ -56,10 +64,10 @@ def _on_path() -> str | None:
 def environment_of(command: str) -> dict[str, str]:
     """Returns the environment to run the command in.
 
-    A command that came with this package has its libraries in a folder beside it.
+    The command of the package kpkg-compiler has its libraries in a folder beside it.
     """
     libraries = Path(command).parent / "lib"
-    if Path(command) != Path(__file__).parent / "bin" / "kpkg" or not libraries.exists():
+    if Path(command) != _installed_command() or not libraries.exists():
         return dict(os.environ)
     return {
         **os.environ,

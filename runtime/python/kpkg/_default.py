@@ -19,19 +19,21 @@ from typing import Any
 from kpkg import _policy
 from kpkg._errors import FallbackWarning, KernelError, _caller_level
 from kpkg._forms import form_of_function
+from kpkg._installed import folder_of
 from kpkg._library import CustomOpLibrary
 from kpkg._messages import closest, elsewhere
 from kpkg._op import CallableOp, Op
 
 
 def package_files() -> list[Path]:
-    """Returns the packages of ``kpkg.ops``: files and folders of KPKG_PATH in order, then the packages of kpkg itself.
+    """Returns the packages of ``kpkg.ops``: files and folders of KPKG_PATH in order, then those of kpkg-kernels.
 
     Missing files that KPKG_PATH names are among them. Opening them reports the error.
     """
     places = [Path(part) for part in os.environ.get("KPKG_PATH", "").split(":") if part]
     named = [file for place in places for file in (sorted(place.glob("*.kpkg")) if place.is_dir() else [place])]
-    return [*named, *sorted((Path(__file__).parent / "packages").glob("*.kpkg"))]
+    installed = folder_of("kpkg_kernels")
+    return [*named, *(sorted(installed.glob("*.kpkg")) if installed else [])]
 
 
 class _Packages:
@@ -66,7 +68,8 @@ class _Packages:
         for library in self.libraries():
             if name in library._ops:
                 try:
-                    library.register_torch()
+                    if _has_torch():
+                        library.register_torch()
                 except (ImportError, OSError, RuntimeError) as error:
                     return None, f"{library.path} cannot be registered with PyTorch: {error}"
                 return library[name], ""
@@ -75,7 +78,7 @@ class _Packages:
         if self.broken:
             reason += "; " + "; ".join(f"{file} cannot be opened: {error}" for file, error in self.broken.items())
         elif not self.libraries():
-            reason += ": there are no packages in KPKG_PATH or in kpkg itself"
+            reason += ": there are no packages in KPKG_PATH, and kpkg-kernels is not installed"
         return None, reason
 
     def names(self) -> dict[str, list[str]]:
@@ -195,7 +198,8 @@ class DefaultOp(CallableOp):
 class Ops:
     """The ops of all packages: ``kpkg.ops.softmax(x, -1)``, or by full name ``kpkg.ops["kpkg::softmax"]``.
 
-    Packages come from KPKG_PATH and from kpkg's own folder. They are opened at the first use of an op, not at import.
+    Packages come from KPKG_PATH and from the Python package kpkg-kernels. They are opened at the first use of an op,
+    not at import.
     """
 
     def __init__(self) -> None:

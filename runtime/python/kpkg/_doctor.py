@@ -57,7 +57,7 @@ def _packages() -> Iterator[Finding]:
     files = _default.package_files()
     if not files:
         advice = "kpkg.nn and kpkg.ops run PyTorch's ops; set KPKG_PATH, or use kpkg.load"
-        yield "absent", "packages", "none in KPKG_PATH and none came with kpkg", advice
+        yield "absent", "packages", "none in KPKG_PATH, and kpkg-kernels is not installed", advice
         return
     ops = set(_default.ops)
     for file, reason in _default._packages.broken.items():

@@ -19,7 +19,7 @@ def requirements(name):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-models.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-models.txt", "requirements-wheel.txt"])
 def test_requirements_have_exact_versions(name):
     assert [line for line in requirements(name) if not re.fullmatch(r"[\w-]+==[\d.]+", line)] == []
 
@@ -36,8 +36,9 @@ def test_wheels_carry_the_licences():
     spec = importlib.util.spec_from_loader(loader.name, loader)
     wheel = importlib.util.module_from_spec(spec)
     loader.exec_module(wheel)
-    files = wheel.metadata("1.0", "py3-none-any")
-    assert files[f"kpkg-1.0.dist-info/{LICENCES}"] == (ROOT / LICENCES).read_bytes()
+    for name in wheel.SUMMARIES:
+        files = wheel.metadata(name, "py3-none-any")
+        assert files[f"{wheel.info_folder(name)}/{LICENCES}"] == (ROOT / LICENCES).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,15 @@
+# The CMakeLists.txt of libsodium's sources: Debian's archive of them has no `configure`, and its portable C needs none.
+cmake_minimum_required(VERSION 3.25)
+project(sodium VERSION 1.0.18 LANGUAGES C)
+set(folder ${CMAKE_SOURCE_DIR}/src/libsodium)
+file(GLOB_RECURSE sources ${folder}/*.c)
+set(VERSION ${PROJECT_VERSION})
+set(SODIUM_LIBRARY_VERSION_MAJOR 10)
+set(SODIUM_LIBRARY_VERSION_MINOR 3)
+configure_file(${folder}/include/sodium/version.h.in include/sodium/version.h)
+add_library(sodium STATIC ${sources})
+target_include_directories(sodium PRIVATE ${folder}/include ${folder}/include/sodium
+                                          ${CMAKE_BINARY_DIR}/include ${CMAKE_BINARY_DIR}/include/sodium)
+target_compile_definitions(sodium PRIVATE CONFIGURED=1)
+install(TARGETS sodium)
+install(DIRECTORY ${folder}/include/ ${CMAKE_BINARY_DIR}/include/ DESTINATION include FILES_MATCHING PATTERN "*.h")
