@@ -1,6 +1,7 @@
-"""Times ops of a language model's step on a GPU beside PyTorch: caches, gates, states, and weights of 4 bits.
+"""Times ops of a language model's step on a GPU beside PyTorch: caches, gates, states, weights of 4 bits, low-rank
+adapters.
 
-    for family in rotary quantize causal_conv1d linear_attention fp4 gguf; do
+    for family in rotary quantize causal_conv1d linear_attention fp4 gguf lora; do
         kpkg build kernels_src/$family --target sm_90a --dtypes bf16 -o packages/$family.kpkg
     done
     python test/device/steps.py packages [-o results.json]
@@ -31,7 +32,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
 from gpu import device_facts  # noqa: E402
 
 BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
-FAMILIES = ("rotary", "quantize", "causal_conv1d", "linear_attention", "fp4", "gguf")
+FAMILIES = ("rotary", "quantize", "causal_conv1d", "linear_attention", "fp4", "gguf", "lora")
 ROUNDS = 15
 WHAT = (
     "ops of a step of language models, bfloat16: microseconds behind an L2 flush; copy moves the op's bytes "
@@ -137,8 +138,29 @@ def packed_weights(ops: Any) -> Iterator[Case]:
             yield f"weights {n}x{k}, {rows} rows", 0, calls
 
 
+def low_rank(ops: Any) -> Iterator[Case]:
+    """Adapters of rank 16 and 64 on a layer of 4096 columns: rows of 8 requests, and of a request each."""
+    for rank, rows, count in ((16, 1, 8), (16, 64, 64), (16, 256, 64), (16, 4096, 8), (64, 64, 64), (64, 4096, 8)):
+        x, base = drawn(rows, 4096), drawn(rows, 4096)
+        a, b = drawn(count, rank, 4096), drawn(count, 4096, rank)
+        own = torch.arange(rows, device="cuda", dtype=torch.int32) % count
+        moved = 2 * (3 * rows * 4096 + 2 * min(rows, count) * rank * 4096)
+
+        def each(x: Tensor = x, a: Tensor = a, b: Tensor = b, own: Tensor = own, base: Tensor = base) -> Tensor:
+            """Gathers the matrices of each row."""
+            return torch.baddbmm(base.unsqueeze(2), b[own], a[own] @ x.unsqueeze(2)).squeeze(2)
+
+        calls: dict[str, Callable[[], Any]] = {
+            "kpkg": lambda x=x, a=a, b=b, own=own, base=base: ops.lora_linear(x, a, b, own, None, base),
+            "one adapter, torch": lambda x=x, a=a, b=b, base=base: torch.addmm(base, x @ a[0].t(), b[0].t()),
+        }
+        if rows <= 256:
+            calls["torch"] = each
+        yield f"lora {rows} rows, rank {rank} of {count}", moved, calls
+
+
 def measured(ops: Any) -> Iterator[dict[str, Any]]:
-    for part in (caches, gates, states, packed_weights):
+    for part in (caches, gates, states, packed_weights, low_rank):
         for name, moved, calls in part(ops):
             if moved:
                 source = torch.empty(moved // 2, dtype=torch.uint8, device="cuda")

@@ -55,6 +55,11 @@ FAMILIES = {
         {"list_used_experts", "few_gated_tiles", "gated_tiles", "few_tiles", "grouped_tiles", "gate_rows", "list_tiles",
          "scatter_rows", "sum_rows", "packed_group_tiles"},
     ),
+    "lora": (
+        ["grouped_tiles.k", "expert_rows.k"],
+        ["lora_linear"],
+        {"shrink_rows", "expand_rows", "list_tiles", "grouped_tiles", "few_tiles", "add_rows"},
+    ),
     "quantized": (
         [],
         ["int4_linear", "int8_linear", "fp8_linear"],
