@@ -61,7 +61,7 @@ FAMILIES = {
         {"shrink_rows", "expand_rows", "list_tiles", "grouped_tiles", "few_tiles", "add_rows"},
     ),
     "quantized": (
-        [],
+        ["packed_weights.k"],
         ["int4_linear", "int8_linear", "fp8_linear"],
         {"packed_tiles", "packed_parts", "add_parts", "vector_products"},
     ),
