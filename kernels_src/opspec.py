@@ -29,6 +29,8 @@ _ROUND_OFF = {
     torch.bfloat16: 2.0**-8,
     torch.float8_e4m3fn: 2.0**-4,
 }
+#: The dtype of scales by which references tell formats apart, so they get it as it is.
+EXPONENTS = torch.float8_e8m0fnu
 _ACCUMULATOR = {torch.float64: 2.0**-53}
 _ACCUMULATOR_DEFAULT = 2.0**-24
 
@@ -101,7 +103,7 @@ class OpSpec:
 
         `sample` is the call, and `gpu` tells whether it was made on a GPU.
         """
-        exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() else t)
+        exact = sample.map(lambda t: t.detach().double() if t.is_floating_point() and t.dtype != EXPONENTS else t)
         references = as_tuple(self.reference(*exact.args, **exact.kwargs))
         magnitudes: tuple[Any, ...] = (None,) * len(references)
         if self.magnitude is not None:

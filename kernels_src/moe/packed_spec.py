@@ -5,11 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from moe.spec import gated, mixture, size_of_gated
+from fp4.spec import dense_weight as fp4_weight
+from moe.spec import magnitude, moe
 from opspec import HALF, OpSpec, Sample, normal
 from quantized.spec import BLOCK, STEP, dense_weight
 from torch import Tensor
@@ -17,54 +18,22 @@ from torch import Tensor
 
 def dense(matrices: Tensor, scales: Tensor, k: int) -> Tensor:
     """Returns the matrices `[experts, n, k]`."""
+    if scales.dtype == torch.float8_e8m0fnu:
+        return torch.stack([fp4_weight(*each, 1.0, k) for each in zip(matrices, scales)])
     return torch.stack([dense_weight(*each, None, k) for each in zip(matrices, scales)])
 
 
-def moe_packed(
-    input: Tensor,
-    gate_up: Tensor,
-    gate_up_scales: Tensor,
-    down: Tensor,
-    down_scales: Tensor,
-    weights: Tensor,
-    experts: Tensor,
-    gate_up_bias: Tensor | None = None,
-    down_bias: Tensor | None = None,
-    activation: str = "silu",
-    interleaved: bool = False,
-    alpha: float = 1.702,
-    limit: float = 7.0,
-) -> Tensor:
-    def gate(x: Tensor) -> Tensor:
-        return gated(x, activation, interleaved, alpha, limit)
+def of_dense(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Returns a function of `moe`'s arguments as one of packed matrices and their scales."""
 
-    first = dense(gate_up, gate_up_scales, input.shape[1])
-    second = dense(down, down_scales, gate_up_scales.shape[2] // 2)
-    return mixture(gate, input, first, second, weights, experts, (gate_up_bias, down_bias))
+    def of_packed(
+        input: Tensor, gate_up: Tensor, gate_up_scales: Tensor, down: Tensor, down_scales: Tensor, *rest: Any
+    ) -> Tensor:
+        first = dense(gate_up, gate_up_scales, input.shape[1]).to(input.dtype)
+        second = dense(down, down_scales, gate_up_scales.shape[2] // 2).to(input.dtype)
+        return function(input, first, second, *rest)
 
-
-def magnitude(
-    input: Tensor,
-    gate_up: Tensor,
-    gate_up_scales: Tensor,
-    down: Tensor,
-    down_scales: Tensor,
-    weights: Tensor,
-    experts: Tensor,
-    gate_up_bias: Tensor | None = None,
-    down_bias: Tensor | None = None,
-    activation: str = "silu",
-    interleaved: bool = False,
-    alpha: float = 1.702,
-    limit: float = 7.0,
-) -> Tensor:
-    def gate(x: Tensor) -> Tensor:
-        return size_of_gated(x, activation, interleaved)
-
-    biases = [None if bias is None else bias.abs() for bias in (gate_up_bias, down_bias)]
-    first = dense(gate_up, gate_up_scales, input.shape[1]).abs()
-    second = dense(down, down_scales, gate_up_scales.shape[2] // 2).abs()
-    return mixture(gate, input.abs(), first, second, weights.abs(), experts, biases)
+    return of_packed
 
 
 #: Tokens, hidden size, inner size, experts, choices, columns of a group.
@@ -79,13 +48,24 @@ SIZES = [
 ]
 
 
-def call(sizes: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> tuple[Tensor, ...]:
+def exponents(count: int, n: int, k: int, generator: torch.Generator) -> Tensor:
+    """Returns scales with which a product of k elements has results of size 1 or so."""
+    shape, middle = (count, -(-k // 32), n), 125 - k.bit_length() // 2
+    drawn = torch.randint(middle - 2, middle + 1, shape, generator=generator, device=generator.device)
+    return drawn.to(torch.uint8).view(torch.float8_e8m0fnu)
+
+
+def call(
+    sizes: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, is_float: bool = False
+) -> tuple[Tensor, ...]:
     """Returns the tensors of a call, and biases behind them."""
     tokens, hidden, inner, count, choices, size = sizes
 
     def matrices(n: int, k: int) -> tuple[Tensor, Tensor]:
         shape = count, -(-k // STEP), -(-n // BLOCK) * BLOCK * STEP // 8
         words = torch.randint(-(2**31), 2**31 - 1, shape, generator=generator, device=generator.device).int()
+        if is_float:
+            return words, exponents(count, n, k, generator)
         groups = -(-k // size) if shape[1] % -(-k // size) == 0 or size < STEP else shape[1]
         return words, normal((count, groups, n), dtype, generator, 0.2 * k**-0.5)
 
@@ -107,17 +87,21 @@ def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         yield Sample((*given, *clamped), label=f"{label}, clamped, interleaved")
         strided = given[0].t().contiguous().t(), *given[1:6], given[6] - 1
         yield Sample(strided, label=f"{label}, transposed, experts that do not exist")
+        floats = call(sizes, dtype, generator, is_float=True)
+        yield Sample((*floats, *clamped), label=f"{label}, MXFP4, clamped, interleaved")
+        mixed = *floats[:3], *given[3:5], *floats[5:7]
+        yield Sample(mixed, label=f"{label}, the first matrix in MXFP4")
 
 
 SPECS = [
     OpSpec(
         "kpkg::moe_packed",
-        moe_packed,
+        of_dense(moe),
         samples,
         dtypes=HALF,
-        magnitude=magnitude,
+        magnitude=of_dense(magnitude),
         numpy=False,
         rounds_between=True,
-        eager=moe_packed,
+        eager=of_dense(moe),
     )
 ]

@@ -1,7 +1,7 @@
 """Times ops of a language model's step on a GPU beside PyTorch: caches, gates, states, weights of 4 bits, low-rank
-adapters.
+adapters, experts in MXFP4.
 
-    for family in rotary quantize causal_conv1d linear_attention fp4 gguf lora; do
+    for family in rotary quantize causal_conv1d linear_attention fp4 gguf lora moe; do
         kpkg build kernels_src/$family --target sm_90a --dtypes bf16 -o packages/$family.kpkg
     done
     python test/device/steps.py packages [-o results.json]
@@ -32,7 +32,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "bench")]
 from gpu import device_facts  # noqa: E402
 
 BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
-FAMILIES = ("rotary", "quantize", "causal_conv1d", "linear_attention", "fp4", "gguf", "lora")
+FAMILIES = ("rotary", "quantize", "causal_conv1d", "linear_attention", "fp4", "gguf", "lora", "moe")
 ROUNDS = 15
 WHAT = (
     "ops of a step of language models, bfloat16: microseconds behind an L2 flush; copy moves the op's bytes "
@@ -159,8 +159,37 @@ def low_rank(ops: Any) -> Iterator[Case]:
         yield f"lora {rows} rows, rank {rank} of {count}", moved, calls
 
 
+def packed_experts(ops: Any) -> Iterator[Case]:
+    """Experts of gpt-oss-120b in MXFP4 beside the same in bfloat16, a quarter of them."""
+    count, size, choices = 32, 2880, 4
+    steps = size // 64
+
+    def matrices(n: int) -> tuple[Tensor, Tensor]:
+        """Draws words and exponents."""
+        words = torch.randint(-(2**31), 2**31 - 1, (count, steps, 8 * n), dtype=torch.int32, device="cuda")
+        exponents = torch.full((count, 2 * steps, n), 119, dtype=torch.uint8, device="cuda")
+        return words, exponents.view(torch.float8_e8m0fnu)
+
+    packed = (*matrices(2 * size), *matrices(size))
+    dense = drawn(count, 2 * size, size), drawn(count, size, size)
+    biases = drawn(count, 2 * size), drawn(count, size)
+    gate = ("clamped_swiglu", True, 1.702, 7.0)
+    for tokens in (1, 4, 16, 64, 512):
+        weights, experts = uniform(tokens, count).softmax(1).topk(choices, 1)
+        x, rest = drawn(tokens, size), (weights, experts.int(), *biases, *gate)
+        moved = len(experts.unique()) * 3 * size * size * 17 // 32
+        yield (
+            f"experts {tokens} tokens, 4 of {count}",
+            moved,
+            {
+                "kpkg": lambda x=x, rest=rest: ops.moe_packed(x, *packed, *rest),
+                "kpkg bfloat16": lambda x=x, rest=rest: ops.moe(x, *dense, *rest),
+            },
+        )
+
+
 def measured(ops: Any) -> Iterator[dict[str, Any]]:
-    for part in (caches, gates, states, packed_weights, low_rank):
+    for part in (caches, gates, states, packed_weights, low_rank, packed_experts):
         for name, moved, calls in part(ops):
             if moved:
                 source = torch.empty(moved // 2, dtype=torch.uint8, device="cuda")

@@ -13,7 +13,16 @@ from torch import Tensor, nn
 
 from kpkg import _default, quantized
 from kpkg._experts import Described, describe
-from kpkg.quantized import PackedWeight
+from kpkg.quantized import Fp4Weight, PackedWeight
+
+
+def _described(weight: PackedWeight | Fp4Weight) -> tuple[str, tuple[int, int]]:
+    """Returns the format and the shape of packed matrices."""
+    if isinstance(weight, PackedWeight):
+        return weight.format, weight.shape
+    groups, n = weight.scales.shape[-2:]
+    is_mx = weight.scales.dtype == torch.float8_e8m0fnu
+    return ("mxfp4", (n, 32 * groups)) if is_mx else ("nvfp4", (n, 16 * groups))
 
 
 class MoE(nn.Module):
@@ -165,23 +174,25 @@ class MoE(nn.Module):
 
         return self.pack_(packed(gate_up), packed(down))
 
-    def pack_(self, gate_up: PackedWeight, down: PackedWeight) -> MoE:
+    def pack_(self, gate_up: PackedWeight | Fp4Weight, down: PackedWeight | Fp4Weight) -> MoE:
         """Takes packed matrices of 4 bits in place of the layer's own, and returns the layer.
 
         Args:
-            gate_up: Matrices [2 * intermediate_size, hidden_size] of all experts, from ``kpkg.quantized.stack``.
+            gate_up: Matrices [2 * intermediate_size, hidden_size] of all experts, from ``kpkg.quantized.stack``, or in
+                MXFP4 from ``kpkg.quantized.pack_mxfp4``.
             down: Matrices [hidden_size, intermediate_size].
 
         Raises:
             ValueError: They have another format or shape.
         """
         experts, hidden = self.router_weight.shape
-        inner = gate_up.shape[0] // 2
+        inner = _described(gate_up)[1][0] // 2
         for name, given, shape in (("gate_up", gate_up, (2 * inner, hidden)), ("down", down, (hidden, inner))):
             is_stack = given.weight.dim() == 3 and len(given.weight) == experts
-            if given.format != "int4" or given.shape != shape or not is_stack:
+            format, found = _described(given)
+            if format not in ("int4", "mxfp4") or found != shape or not is_stack:
                 raise ValueError(
-                    f"{name} has {given.format} {given.shape} and a weight {list(given.weight.shape)}, expected int4 "
+                    f"{name} has {format} {found} and a weight {list(given.weight.shape)}, expected int4 or mxfp4 "
                     f"{shape} for {experts} experts"
                 )
         for name, given in (("gate_up", gate_up), ("down", down)):
