@@ -104,6 +104,17 @@ COUNTERPARTS = {
         lambda x, h, c, *rest: torch.lstm_cell(x, [h, c], *rest),
         (Of(2, 4), Of(2, 3), Of(2, 3), par(12, 4), par(12, 3), par(12), par(12)),
     ),
+    **{
+        name: (
+            lambda x, h, *rest, f=getattr(torch, name): f(x, h[None], rest, True, 1, 0.0, False, False, False),
+            (Of(5, 2, 4), Of(2, 3), par(3 * gates, 4), par(3 * gates, 3), par(3 * gates), par(3 * gates)),
+        )
+        for name, gates in (("rnn_tanh", 1), ("rnn_relu", 1), ("gru", 3))
+    },
+    "lstm": (
+        lambda x, h, c, *rest: torch.lstm(x, [h[None], c[None]], rest, True, 1, 0.0, False, False, False),
+        (Of(5, 2, 4), Of(2, 3), Of(2, 3), par(12, 4), par(12, 3), par(12), par(12)),
+    ),
 }
 for _rank in (1, 2, 3):
     _image, _window = (2, 3, *(6,) * _rank), (3,) * _rank
@@ -170,7 +181,7 @@ def test_dtypes_on_cpus(name, mix, ops):
 @pytest.mark.parametrize("name", COUNTERPARTS)
 def test_dtypes_on_cuda_devices(name, mix, ops):
     """Tests dtypes without a GPU: tensors have no memory, so that only the computation of dtypes runs."""
-    if name in ("gru_cell", "grid_sample"):
+    if name in ("gru_cell", "grid_sample", "rnn_tanh", "rnn_relu", "gru", "lstm"):
         pytest.skip("PyTorch asks for the GPU's kernel before it makes the results")
     if mix == "low parameters" and name.startswith("batch_norm"):
         pytest.skip("PyTorch's kernels refuse these dtypes, which tensors without memory do not show")

@@ -102,6 +102,7 @@ def test_every_layer_is_tested():
         nn.EmbeddingBag,  # in test_embedding_bag.py
         getattr(nn, "LinearCrossEntropyLoss", None),  # in test_linear_cross_entropy.py
         *(nn.RNNCell, nn.LSTMCell, nn.GRUCell),  # in test_cells.py
+        *(nn.RNN, nn.LSTM, nn.GRU),  # in test_rnn.py
     }
 
 

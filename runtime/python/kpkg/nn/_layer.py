@@ -179,8 +179,10 @@ class Layer(nn.Module):
         return error
 
     def _run(self, *inputs: Any) -> Any:
+        return self._call(*self._arguments(*inputs))
+
+    def _call(self, *arguments: Any) -> Any:
         op = self._kpkg_op._op
-        arguments = self._arguments(*inputs)
         if op is None or op._default is None or not op._is_recorded:
             return self._kpkg_op(*arguments)
         try:  # as `Op` does with PyTorch tensors, without a check of each argument
