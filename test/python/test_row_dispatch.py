@@ -1,4 +1,4 @@
-"""Tests dispatch of reductions, scans, pooling, experts and 4-bit products for GPUs, compiled for this CPU.
+"""Tests dispatch for GPUs, compiled for this CPU: reductions, scans, pooling, products and recurrent layers.
 
 It runs the samples of their specs, and checks the launched kernels, their arguments and their results. The machine
 code needs a GPU: test/device/row_cliffs.py tests it.
@@ -59,6 +59,11 @@ FAMILIES = {
         ["grouped_tiles.k", "expert_rows.k"],
         ["lora_linear"],
         {"shrink_rows", "expand_rows", "list_tiles", "grouped_tiles", "few_tiles", "add_rows"},
+    ),
+    "rnn": (
+        ["grouped_tiles.k", "reducing.k"],
+        ["rnn_tanh", "rnn_relu", "lstm", "gru"],
+        {"rnn_steps", "lstm_steps", "gru_steps", "grouped_tiles", "few_tiles", "list_tiles", "copy_states"},
     ),
     "quantized": (
         ["packed_weights.k"],
