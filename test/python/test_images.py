@@ -9,7 +9,6 @@ import kpkg
 import opspec
 import pytest
 import torch
-import torch.nn.functional as F
 from torch.testing import assert_close
 
 SPECS = {spec.name: spec for spec in opspec.load_specs()}
@@ -24,27 +23,6 @@ def gradients(call, *given):
 
 def leaves(*shapes):
     return [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in shapes]
-
-
-@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-def test_gradients_of_grid_sample(mode, padding, ops):
-    given = leaves((2, 3, 5, 6), (2, 4, 7, 2))
-    with kpkg.fallback_policy("silent"):
-        found = gradients(lambda x, grid: ops["kpkg::grid_sample"](x, grid, mode, padding), *given)
-    expected = gradients(lambda x, grid: F.grid_sample(x, grid, mode, padding, align_corners=False), *given)
-    for a, b in zip(found, expected):
-        assert_close(a, b)
-
-
-@pytest.mark.parametrize("antialias", [False, True])
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_gradients_of_interpolate(mode, antialias, ops):
-    (x,) = leaves((2, 3, 9, 7))
-    with kpkg.fallback_policy("silent"):
-        found = gradients(lambda x: ops["kpkg::interpolate"](x, [4, 11], mode, False, antialias), x)
-    expected = gradients(lambda x: F.interpolate(x, [4, 11], mode=mode, antialias=antialias, align_corners=False), x)
-    assert_close(found[0], expected[0])
 
 
 def test_gradients_of_roi_align(ops):
