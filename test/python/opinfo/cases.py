@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opinfo import elementwise, norms, products, windows
+from opinfo import elementwise, images, norms, orders, products, windows
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,16 @@ def _all() -> dict[str, Case]:
     found["vector_norm"] = Case("linalg.vector_norm", elementwise.vector_norm)
     for name in ("cumsum", "cumprod"):
         found[name] = Case(name, elementwise.scan(name), sums=name == "cumsum")
+    for name in ("sort", "argsort", "topk", "cummax", "logsumexp"):
+        found[name] = Case(name, getattr(orders, name))
+    for name in ("kl_div", "embedding"):
+        found[name] = Case(f"nn.functional.{name}", getattr(orders, name))
+    for name in ("exp", "log", "sqrt", "abs"):
+        found[name] = Case(name, orders.function(name))
+    for name in ("maximum", "minimum"):
+        found[name] = Case(name, orders.pair(name))
+    for name in ("pixel_shuffle", "pixel_unshuffle", "grid_sample", "interpolate"):
+        found[name] = Case(f"nn.functional.{name}", getattr(images, name))
     return found
 
 

@@ -1,0 +1,81 @@
+"""Sorting, maxima, losses, tables and functions of elements with PyTorch's signatures, computed by kpkg.
+
+The functions refuse the arguments that PyTorch refuses; they raise LeftToPyTorch for calls that kpkg does not support.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from opinfo.libraries import LeftToPyTorch, library
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    if not stable:
+        raise LeftToPyTorch("places of equal elements are PyTorch's")
+    return library("sorting").sort(input, dim, descending)
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    if not stable:
+        raise LeftToPyTorch("places of equal elements are PyTorch's")
+    return library("sorting").argsort(input, dim, descending)
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    if not sorted:
+        raise LeftToPyTorch("the order is PyTorch's")
+    if input.unique().numel() < input.numel():
+        raise LeftToPyTorch("places of equal elements are PyTorch's")
+    return library("sorting").topk(input, k, dim, largest, sorted)
+
+
+def cummax(input: Tensor, dim: int) -> Any:
+    return library("scan").cummax(input, dim)
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Any:
+    if not isinstance(dim, int):
+        if len(dim) != 1:
+            raise LeftToPyTorch("sums run over one dimension")
+        dim = dim[0]
+    if not input.is_floating_point():
+        raise LeftToPyTorch("integers are PyTorch's")
+    return library("softmax").logsumexp(input, dim, keepdim)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    if size_average is not None or reduce is not None:
+        raise LeftToPyTorch("size_average and reduce are PyTorch's")
+    return library("kl_div").kl_div(input, target, reduction, log_target)
+
+
+def embedding(weight: Tensor, input: Tensor, padding_idx: int | None = None, **options: Any) -> Any:
+    if any(value not in (None, False, 2.0) for value in options.values()):
+        raise LeftToPyTorch("norms of rows are PyTorch's")
+    return library("embedding").embedding(weight, input, -1 if padding_idx is None else padding_idx % weight.shape[0])
+
+
+def function(op: str) -> Any:
+    def call(input: Tensor) -> Any:
+        return getattr(library("elementwise"), op)(input)
+
+    return call
+
+
+def pair(op: str) -> Any:
+    def call(input: Tensor, other: Tensor) -> Any:
+        return getattr(library("elementwise"), op)(input, other)
+
+    return call
