@@ -106,6 +106,7 @@ ALLOWED = {
     "dialect/pipeline": ["dialect"],
     "runtime/torch": ["runtime/include"],
     "runtime/python": ["runtime/include"],
+    "runtime/tvm_ffi": ["runtime/include"],
     "runtime/chips": [],
     "runtime/manifest": [],
     "runtime": ["runtime"],

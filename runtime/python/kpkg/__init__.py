@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from kpkg import optim as optim
     from kpkg import quantized as quantized
     from kpkg import sparse as sparse
+    from kpkg import tvm_ffi as tvm_ffi
     from kpkg._inject import Injection as Injection
     from kpkg._inject import inject as inject
     from kpkg._measure import benchmark_op as benchmark_op
     from kpkg._rotary_tables import rotary_tables as rotary_tables
     from kpkg._sharding import register_sharding as register_sharding
 
-_MODULES = ("jax", "kernels", "nn", "optim", "quantized", "sparse")
+_MODULES = ("jax", "kernels", "nn", "optim", "quantized", "sparse", "tvm_ffi")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {
     "register_sharding": "_sharding",
