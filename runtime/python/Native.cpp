@@ -10,6 +10,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <string_view>
+
 namespace nb = nanobind;
 using namespace kpkg::python;
 
@@ -172,10 +174,25 @@ nb::tuple lastError() {
   return nb::make_tuple(int(error.status), error.message, error.op, error.instance, error.argument);
 }
 
+/// Takes over all names of a copy of this module that the process has already, and returns whether there is one. A
+/// kernel repository has such a copy. Types and exceptions of both are then the same.
+bool takesOver(nb::module_ &module) {
+  nb::handle known = nb::type<OpHandle>();
+  if (!known.is_valid())
+    return false;
+  nb::object other = nb::module_::import_(nb::str(known.attr("__module__")).c_str());
+  for (auto [name, value] : nb::cast<nb::dict>(other.attr("__dict__")))
+    if (!std::string_view(nb::str(name).c_str()).starts_with("__"))
+      nb::setattr(module, name, value);
+  return true;
+}
+
 } // namespace
 
 NB_MODULE(_native, module) {
   nb::set_leak_warnings(false); // modules hold ops for the life of the process
+  if (takesOver(module))
+    return;
   defineErrors(module);
 
   nb::class_<OpHandle>(module, "Op")

@@ -1,4 +1,4 @@
-"""Runs ``python -m kpkg doctor``, ``profile SCRIPT`` and ``inject MODEL``; the `kpkg` command runs everything else.
+"""Runs ``python -m kpkg doctor``, ``profile``, ``inject`` and ``hub``; the `kpkg` command runs everything else.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,7 +11,7 @@ import runpy
 import signal
 import sys
 
-from kpkg import _inject_command
+from kpkg import _hub_command, _inject_command
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _run() -> int:
-    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "-h", "--help"):
+    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "hub", "-h", "--help"):
         from kpkg._compiler import environment_of, find_command
 
         try:
@@ -55,6 +55,9 @@ def _run() -> int:
     _inject_command.add_arguments(
         commands.add_parser("inject", help="replace layers of a model by kpkg's and print what became of each")
     )
+    _hub_command.add_arguments(
+        commands.add_parser("hub", help="write packages as a kernel repository for Hugging Face's `kernels`")
+    )
     options = parser.parse_args()
     if options.command == "doctor":
         from kpkg._doctor import run
@@ -62,6 +65,8 @@ def _run() -> int:
         return run(options.json)
     if options.command == "inject":
         return _inject_command.run(options)
+    if options.command == "hub":
+        return _hub_command.run(options)
     if not os.path.isfile(options.script):
         print(f"kpkg: there is no script {options.script!r}", file=sys.stderr)
         return 3

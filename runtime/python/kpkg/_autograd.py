@@ -56,7 +56,7 @@ def nodes() -> ModuleType | None:
     """
     release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\+.*)?", torch.__version__)
     try:
-        return importlib.import_module(f"kpkg._nodes_{'_'.join(release.groups()[:3])}") if release else None
+        return importlib.import_module(f"{__package__}._nodes_{'_'.join(release.groups()[:3])}") if release else None
     except ImportError:
         return None
 

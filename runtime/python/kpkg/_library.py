@@ -81,6 +81,8 @@ class CustomOpLibrary(OpsByName[Op]):
         self.path: str = os.fsdecode(path)
         self._trust = (policy, None if lock is None else os.fsdecode(lock))
         self.fallback_policy: str | None = None
+        #: The namespace in which PyTorch gets the ops, in place of that of the package.
+        self.torch_namespace: str | None = None
         self._order = next(_COUNTER)
         self._native = _open(self.path, *self._trust)
         self._native.set_policy(_policy.check_policy(_policy.get_fallback_policy()))

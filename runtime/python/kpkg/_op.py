@@ -73,6 +73,7 @@ class Library(Protocol):
 
     path: str
     fallback_policy: str | None
+    torch_namespace: str | None
     _order: int
     _native: _native.Library
     _ops: dict[str, Op]

@@ -114,8 +114,11 @@ def register(library: Iterable[Op]) -> None:
         if op._torch is not None or op.name in references:
             continue
         public, _, local = op.name.partition("::")
-        op._is_displaced |= _current_ops.get(op.name, op).schema != op.schema
-        namespace = f"{public}__{op._library._order}" if op._is_displaced else public
+        if op._library.torch_namespace is None:
+            op._is_displaced |= _current_ops.get(op.name, op).schema != op.schema
+        namespace = op._library.torch_namespace or public
+        if op._is_displaced:
+            namespace = f"{public}__{op._library._order}"
         owner = _current_ops.get(f"{namespace}::{local}")
         _register_op(op, namespace)
         _register_autograd(op, namespace)
