@@ -188,10 +188,11 @@ def test_libraries_that_break_the_rules_are_named(tmp_path):
     library = tmp_path / "libkpkg.so.0"
     library.write_bytes(b"\0GLIBC_2.34\0GLIBC_2.9\0GLIBCXX_3.4.9\0libtbb.so.12\0")
     module = tmp_path / "_native.cpython-311-x86_64-linux-gnu.so"
-    module.write_bytes(b"\0GLIBC_2.28\0")
+    module.write_bytes(b"\0GLIBC_2.28\0nanobind_backend\0")
     assert _hub.complaints([library, module]) == [
         "libkpkg.so.0 needs GLIBC_2.34, above 2.28",
         "libkpkg.so.0 needs oneTBB, which is not in the repository",
+        "_native.cpython-311-x86_64-linux-gnu.so needs the Python package nanobind-backend",
         "_native.cpython-311-x86_64-linux-gnu.so is bound to one version of Python",
     ]
 

@@ -106,8 +106,8 @@ def _machine(library: Path) -> str:
 def complaints(libraries: Iterable[Path]) -> list[str]:
     """Returns what the rules of the Hub forbid in these libraries.
 
-    That is symbols newer than those of manylinux_2_28, oneTBB as a library of its own, and modules that are bound to
-    one version of Python.
+    That is symbols newer than those of manylinux_2_28, oneTBB as a library of its own, other Python packages, and
+    modules that are bound to one version of Python.
     """
     found = []
     for library in libraries:
@@ -122,6 +122,8 @@ def complaints(libraries: Iterable[Path]) -> list[str]:
                 found.append(f"{library.name} needs {kind}_{'.'.join(map(str, number))}, above {limit}")
         if b"\0libtbb.so." in content:
             found.append(f"{library.name} needs oneTBB, which is not in the repository")
+        if b"nanobind_backend" in content:
+            found.append(f"{library.name} needs the Python package nanobind-backend")
         if ".cpython-" in library.name:
             found.append(f"{library.name} is bound to one version of Python")
     return found
