@@ -40,10 +40,15 @@ const char *exceptionOf(kpkg_status status) {
 }
 
 int32_t kpkgDtype(const DLDataType &type) {
-  for (const DTypeRecord &record : dtypeRecords)
-    if (record.bits != 0 && record.dlpackCode == type.code && record.bits == type.bits && type.lanes == 1)
-      return int32_t(record.dtype);
-  return KPKG_NO_DTYPE;
+  // Cases of a switch, since every tensor of every call comes here.
+  switch (type.lanes == 1 ? type.code << 8 | type.bits : 0) {
+#define KPKG_DTYPE_ROW(constant, Type, name, code, bits, kind, exponent, mantissa, infinity, dlpack, ...)              \
+  case dlpack << 8 | bits:                                                                                             \
+    return KPKG_##constant;
+#include <kpkg/dtypes.def>
+  default:
+    return KPKG_NO_DTYPE;
+  }
 }
 
 /// Shows a value in errors: as Python writes it where that is short, and else its type.
