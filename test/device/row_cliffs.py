@@ -87,7 +87,7 @@ CALLS: dict[str, tuple[Peer, Peer]] = {
         lambda g, y, d: torch._log_softmax_backward_data(g, y, d, y.dtype),
     ),
     "cumsum": (lambda ops, x, d: ops["cumsum"](x, d), torch.cumsum),
-    **{name: reduced(name) for name in ("sum", "mean", "amax", "argmax", "prod")},
+    **{name: reduced(name) for name in ("sum", "mean", "amax", "argmax", "prod", "var", "std")},
     "vector_norm": (
         lambda ops, x, dims: ops["vector_norm"](x, 2.0, dims),
         lambda x, dims: torch.linalg.vector_norm(x, 2, dims),

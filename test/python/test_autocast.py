@@ -54,7 +54,11 @@ COUNTERPARTS = {
         name: (getattr(torch, name), (Of(4, 8), 1))
         for name in "softmax log_softmax logsumexp cumsum cumprod cummax".split()
     },
-    **{name: (getattr(torch, name), (Of(4, 8), [1])) for name in "sum mean amax amin".split()},
+    **{name: (getattr(torch, name), (Of(4, 8), [1])) for name in "sum mean amax amin var std".split()},
+    **{
+        name: (lambda x, dim, f=getattr(torch, name): f(x, dim)[0], (Of(4, 8), [1]))
+        for name in ("var_mean", "std_mean")
+    },
     **{name: (lambda x, dim, f=getattr(torch, name): f(x, dim[0]), (Of(4, 8), [1])) for name in ("argmax", "argmin")},
     **{name: (getattr(torch, name), (Of(4, 8), 1)) for name in ("sort", "argsort")},
     "grid_sample": (F.grid_sample, (Of(1, 2, 4, 4), par(1, 3, 3, 2), "bilinear", "zeros", False)),

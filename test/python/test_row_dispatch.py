@@ -32,6 +32,11 @@ FAMILIES = {
          "split_columns", "join_columns", "arg_rows", "arg_long_rows", "split_arg_rows", "join_arg_rows",
          "arg_short_columns", "arg_columns", "split_arg_columns", "join_arg_columns"},
     ),
+    "variance": (
+        ["reducing.k"],
+        ["var", "std_mean"],
+        {"spread_rows", "spread_short_columns", "spread_columns", "join_spreads"},
+    ),
     "scan": (
         ["reducing.k"],
         ["cumsum", "cumprod", "cummax"],

@@ -56,6 +56,8 @@ def _all() -> dict[str, Case]:
         found[name] = Case(name, getattr(elementwise, name))
     for name in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin"):
         found[name] = Case(name, elementwise.reduction(name), sums=name in ("sum", "mean"))
+    for name in ("var", "std", "var_mean", "std_mean"):
+        found[name] = Case(name, elementwise.spread(name))
     found["vector_norm"] = Case("linalg.vector_norm", elementwise.vector_norm)
     for name in ("cumsum", "cumprod"):
         found[name] = Case(name, elementwise.scan(name), sums=name == "cumsum")

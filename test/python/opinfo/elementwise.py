@@ -113,6 +113,23 @@ def reduction(op: str) -> Any:
     return call
 
 
+def spread(op: str) -> Any:
+    def call(
+        input: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Any:
+        if isinstance(dim, bool):  # the overload var(input, unbiased)
+            dim, unbiased = None, dim
+        count = float(unbiased) if unbiased is not None else 1.0 if correction is None else float(correction)
+        return getattr(library("variance"), op)(input, _dimensions(dim), count, keepdim)
+
+    return call
+
+
 def vector_norm(
     input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:

@@ -83,6 +83,11 @@ def _reduction(name: str) -> Callable[..., Tensor]:
     return lambda x, dims, keep: function(x, dims, keepdim=keep)
 
 
+def _spread(name: str) -> Callable[..., Any]:
+    function = getattr(torch, name)
+    return lambda x, dims, correction, keep: function(x, dims, correction=correction, keepdim=keep)
+
+
 def _over_one(name: str) -> Callable[..., Tensor]:
     function = getattr(torch, name)
     return lambda x, dims, keep: function(x, dims[0], keepdim=keep)
@@ -107,6 +112,7 @@ PEERS: dict[str, Callable[..., Any]] = {
     "amin": _reduction("amin"),
     "prod": _over_one("prod"),
     "argmax": _over_one("argmax"),
+    **{name: _spread(name) for name in ("var", "std", "var_mean")},
     "vector_norm": lambda x, order, dims, keep: torch.linalg.vector_norm(x, order, dims, keep),
     "add": torch.add,
     "sub": torch.sub,

@@ -98,14 +98,19 @@ def losses(draw: Draw, most: int) -> Call:
     return {"op": "cross_entropy", "args": [tensor([count, classes], draw.dtype()), target]}
 
 
+REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "argmax", "vector_norm", "var", "std", "var_mean")
+
+
 def reductions(draw: Draw, most: int) -> Call:
     shape = draw.shape(draw.randint(1, 4), most)
     x = tensor(shape, draw.dtype(), draw.order(len(shape)))
-    op, keep = draw.choice(("sum", "mean", "amax", "amin", "prod", "argmax", "vector_norm")), draw.random() < 0.5
+    op, keep = draw.choice(REDUCTIONS), draw.random() < 0.5
     dims = sorted(draw.sample(range(len(shape)), draw.randint(1, len(shape))))
     if op in ("prod", "argmax"):
         dims = dims[:1]
-    return {"op": op, "args": [x, *([draw.choice((1.0, 2.0))] if op == "vector_norm" else []), dims, keep]}
+    first = [draw.choice((1.0, 2.0))] if op == "vector_norm" else []
+    last = [1.0, keep] if op in ("var", "std", "var_mean") else [keep]
+    return {"op": op, "args": [x, *first, dims, *last]}
 
 
 UNARY = ("relu", "gelu", "silu", "sigmoid", "tanh", "elu", "softplus", "hardswish", "mish", "leaky_relu")
