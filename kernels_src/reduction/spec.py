@@ -86,6 +86,16 @@ def norm_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sam
     for order in (1.0, 2.0):
         yield from samples(dtype, generator, norm_of(order))
         yield from empty_samples(dtype, norm_of(order))
+    yield from empty_samples(dtype, norm_of(0.5))
+    found = samples(dtype, generator, lambda *call: Sample(call), away_from_zero)
+    for i, sample in enumerate(found):
+        yield norm_of((0.0, math.inf, 3.0, -math.inf, -1.5, 1.5, -1.0, 0.5)[i % 8])(*sample.args)
+
+
+def away_from_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Elements of magnitude 0.5 or more, so that powers below 0 do not overflow."""
+    x = normal(shape, torch.float64, generator)
+    return (x.sign() * (x.abs() / 2 + 0.5)).to(dtype)
 
 
 def prod_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -128,7 +138,11 @@ def prod_size(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
 
 def norm_of_dims(x: Tensor, order: float, dims: list[int], keepdim: bool = False) -> Tensor:
     """By PyTorch's sum, which adds pairs: its vector_norm loses more in float64 than is allowed here."""
-    return sum_of(x.abs(), dims, keepdim) if order == 1.0 else sum_of(x.square(), dims, keepdim).sqrt()
+    if math.isinf(order):
+        return (torch.amax if order > 0 else torch.amin)(x.abs(), all_of(x, dims), keepdim)
+    if order == 0.0:
+        return sum_of((x != 0).double(), dims, keepdim)
+    return sum_of(x.abs() ** order, dims, keepdim) ** (1.0 / order)
 
 
 def vector_norm(x: Tensor, order: float, dims: list[int], keepdim: bool = False) -> Tensor:

@@ -29,7 +29,8 @@ FAMILIES = {
         ["reducing.k"],
         ["sum", "mean", "prod", "amax", "amin", "vector_norm", "argmax", "argmin"],
         {"reduce_rows", "reduce_rows_wide", "split_rows", "join_rows", "reduce_short_columns", "reduce_columns",
-         "split_columns", "join_columns", "arg_rows", "arg_long_rows", "split_arg_rows", "join_arg_rows",
+         "split_columns", "join_columns", "root_of_powers", "arg_rows",
+         "arg_long_rows", "split_arg_rows", "join_arg_rows",
          "arg_short_columns", "arg_columns", "split_arg_columns", "join_arg_columns"},
     ),
     "variance": (

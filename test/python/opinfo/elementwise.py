@@ -133,8 +133,6 @@ def spread(op: str) -> Any:
 def vector_norm(
     input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
-    if ord not in (1, 2):
-        raise LeftToPyTorch("norms are of order 1 and 2")
     result: Tensor = library("reduction").vector_norm(
         input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim
     )

@@ -108,7 +108,7 @@ def reductions(draw: Draw, most: int) -> Call:
     dims = sorted(draw.sample(range(len(shape)), draw.randint(1, len(shape))))
     if op in ("prod", "argmax"):
         dims = dims[:1]
-    first = [draw.choice((1.0, 2.0))] if op == "vector_norm" else []
+    first = [draw.choice((0.0, 1.0, 2.0, 2.0, 3.0, float("inf"), -1.0))] if op == "vector_norm" else []
     last = [1.0, keep] if op in ("var", "std", "var_mean") else [keep]
     return {"op": op, "args": [x, *first, dims, *last]}
 
