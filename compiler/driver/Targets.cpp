@@ -157,7 +157,8 @@ std::vector<std::string> nativeChips() {
   return chips;
 }
 
-Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
+/// Resolves targets in the order of their names.
+static Expected<BuildTargets> resolveInOrder(ArrayRef<std::string> names) {
   BuildTargets targets;
   auto add = [](auto &list, auto item) {
     if (!is_contained(list, item))
@@ -206,6 +207,17 @@ Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
       return unknownTarget(name);
     }
   }
+  return targets;
+}
+
+Expected<BuildTargets> resolveTargets(ArrayRef<std::string> names) {
+  auto targets = resolveInOrder(names);
+  if (!targets)
+    return targets;
+  // The order on the command line changes no byte of a package.
+  sort(targets->cpus); // they are elements of one array
+  sort(targets->chips,
+       [](StringRef left, StringRef right) { return kgpu::findTarget(left) < kgpu::findTarget(right); });
   return targets;
 }
 

@@ -26,6 +26,8 @@ std::vector<std::string> targetNames(bool ofGpus);
 
 /// Resolves targets by name, each once: CPU levels, chips (sm_80, ...), devices (a100, h200, ...), "ptx" and "native".
 ///
+/// Their order is that of the tables of all targets, whatever the order of the names.
+///
 /// "native" is the highest level of this processor and the chips of this machine's GPUs. No name at all means "native",
 /// plus PTX if there is a GPU. A chip that is only supported in its "a" form ("sm_90") means that form. Unknown names
 /// return WrongUse with the nearest names.

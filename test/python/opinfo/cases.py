@@ -57,7 +57,7 @@ def _all() -> dict[str, Case]:
     for name in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin"):
         found[name] = Case(name, elementwise.reduction(name), sums=name in ("sum", "mean"))
     for name in ("var", "std", "var_mean", "std_mean"):
-        found[name] = Case(name, elementwise.spread(name))
+        found[name] = Case(name, elementwise.spread(name), sums=name.endswith("_mean"))
     found["vector_norm"] = Case("linalg.vector_norm", elementwise.vector_norm)
     for name in ("cumsum", "cumprod"):
         found[name] = Case(name, elementwise.scan(name), sums=name == "cumsum")
