@@ -106,6 +106,66 @@ def test_unique_is_that_of_pytorch(dtype, ops):
         assert not values[n:].any() and not counts[n:].any()
 
 
+def assert_unique(x, **options):
+    found, expected = kpkg.unique(x, **options), torch.unique(x, **options)
+    assert type(found) is type(expected)
+    for mine, other in zip(opspec.as_tuple(found), opspec.as_tuple(expected), strict=True):
+        assert mine.dtype is other.dtype
+        assert_close(mine, other, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float32])
+def test_unique_has_the_results_of_pytorch(dtype, default_ops):
+    with kpkg.fallback_policy("strict"):
+        for shape in [(), (0,), (1,), (3, 0), (40, 3), (9000,)]:
+            x = torch.randint(0, 60, shape).to(dtype)
+            for return_inverse in (False, True):
+                for return_counts in (False, True):
+                    assert_unique(x, return_inverse=return_inverse, return_counts=return_counts)
+        assert_unique(torch.randint(0, 9, (30, 70)).to(dtype).t()[3:, ::2], return_inverse=True, return_counts=True)
+    values = kpkg.unique(torch.zeros(9000, dtype=dtype), sorted=False)
+    assert values.tolist() == [0] and values.untyped_storage().nbytes() == values.itemsize
+
+
+def test_unique_lists_each_nan_and_the_zeros_once(default_ops):
+    x = torch.tensor([math.nan, 0.0, math.inf, -0.0, math.nan, -math.inf, 0.0])
+    assert_unique(x, return_inverse=True, return_counts=True)
+
+
+@pytest.mark.parametrize(
+    "x, options, reason",
+    [
+        (torch.tensor([[1, 2], [1, 2], [0, 5]]), {"dim": 0}, "not slices along dim"),
+        (torch.tensor([3, 1, 3], dtype=torch.uint16), {}, "no kernel takes torch.uint16 on cpu"),
+    ],
+)
+def test_unique_falls_back_with_a_reason(x, options, reason, default_ops):
+    options = {**options, "return_inverse": True, "return_counts": True}
+    with kpkg.fallback_policy("strict"), pytest.raises(kpkg.KernelError, match=f"unique_padded: .*{reason}"):
+        kpkg.unique(x, **options)
+    before = kpkg.kernel_info("unique_padded")["fallbacks"]
+    with kpkg.fallback_policy("silent"):
+        assert_unique(x, **options)
+    info = kpkg.kernel_info("unique_padded")
+    assert info["fallbacks"] == before + 1 and any(reason in each for each in info["fallback_reasons"])
+
+
+def test_unique_without_a_package(monkeypatch):
+    op = kpkg.ops["kpkg::unique_padded"]
+    monkeypatch.setattr(op, "_op", None)
+    monkeypatch.setattr(op, "_reason", "no package has kpkg::unique_padded")
+    x = torch.randint(0, 9, (5, 7))
+    with kpkg.fallback_policy("strict"), pytest.raises(kpkg.KernelError, match="no package has"):
+        kpkg.unique(x)
+    with kpkg.fallback_policy("silent"):
+        assert_unique(x, return_inverse=True, return_counts=True)
+
+
+def test_unique_takes_tensors():
+    with pytest.raises(TypeError, match="input must be a tensor, not list"):
+        kpkg.unique([1, 2])
+
+
 def test_compiled(ops):
     x = torch.randn(3, 50)
     run = torch.compile(lambda t: ops["kpkg::topk"](t, 4), fullgraph=True, backend="aot_eager")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kpkg._measure import benchmark_op as benchmark_op
     from kpkg._rotary_tables import rotary_tables as rotary_tables
     from kpkg._sharding import register_sharding as register_sharding
+    from kpkg._unique import unique as unique
 
 _MODULES = ("jax", "kernels", "nn", "optim", "quantized", "sparse", "tvm_ffi")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
@@ -52,6 +53,7 @@ _LAZY = {
     "Injection": "_inject",
     "benchmark_op": "_measure",
     "rotary_tables": "_rotary_tables",
+    "unique": "_unique",
 }
 
 
@@ -94,5 +96,5 @@ __all__ = [
     "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler",
     "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "optim",
     "profile_kernel", "quantized", "register_sharding", "rotary_tables", "set_cpu_threads", "set_fallback",
-    "set_fallback_policy", "sparse",
+    "set_fallback_policy", "sparse", "unique",
 ]  # fmt: skip

@@ -182,10 +182,13 @@ class DefaultOp(CallableOp):
         op = self.op
         return ops[f"{self.name}_backward"](*args, **kwargs) if op is None else op.backward(*args, **kwargs)
 
-    def note_fallback(self) -> None:
-        """Counts a fallback to PyTorch in place of the absent op, and warns once. Raises KernelError under "strict"."""
+    def note_fallback(self, reason: str = "") -> None:
+        """Counts a fallback to PyTorch in place of the op, and warns once. Raises KernelError under "strict".
+
+        The reason is that no package has the op, unless another one is given.
+        """
         policy = _policy.policy_of(self.name)
-        reason = self._reason or ""
+        reason = reason or self._reason or ""
         if policy == "strict":
             raise KernelError(f"{self.name}: {reason} (the policy is strict)")
         reasons, _ = _policy.absent.setdefault(self.name, ({}, policy))

@@ -70,7 +70,11 @@ def kernel_info(name: str | None = None) -> dict[str, Any]:
                 **seen,
             }
     for absent, (reasons, policy) in _policy.absent.items():
-        if absent not in info:
+        if absent in info:
+            seen = info[absent]
+            seen["fallbacks"] += sum(reasons.values())
+            seen["fallback_reasons"] = {**seen["fallback_reasons"], **reasons}
+        else:
             chain = [] if policy == "strict" else [_policy.describe_fallback(absent)]
             info[absent] = {
                 "package": None,
