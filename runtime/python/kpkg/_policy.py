@@ -21,8 +21,8 @@ _REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 libraries: WeakSet[Library] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
 op_policies: dict[str, str] = {}  # by full name
-# Ops in whose place PyTorch's implementation ran before a package was asked, mostly since none has them: how often for
-# each reason, and the policy of the last time.
+# Ops in whose place PyTorch's implementation ran before a package was asked, mostly since none has them. Each has its
+# counts by reason, and the policy of the last time.
 absent: dict[str, tuple[dict[str, int], str]] = {}
 # KPKG_FALLBACK=warn,kpkg::softmax=strict sets it. The runtime reads the parts with an op, and warns of unknown ones.
 _current: str = next(
