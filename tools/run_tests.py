@@ -43,8 +43,12 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         runtime("gcc", ("gcc", "g++"), "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DKPKG_SANITIZE=undefined"),
         *CTEST,
     ),
-    # Tests of a file stay with one worker, because they share loaded data.
-    "python": ([PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40", "test/python"], *PYTEST),
+    # Tests of a file stay with one worker, because they share loaded data. Those of wheels compile the runtime again.
+    "python": (
+        [PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40", "--ignore=test/python/test_wheel.py"]
+        + ["test/python"],
+        *PYTEST,
+    ),
 }
 CLANG = ("clang-22", "clang++-22")
 # Run by name only, because they take long, or are part of the suites above.
