@@ -106,8 +106,8 @@ def _machine(library: Path) -> str:
 def complaints(libraries: Iterable[Path]) -> list[str]:
     """Returns what the rules of the Hub forbid in these libraries.
 
-    That is symbols newer than those of manylinux_2_28, oneTBB as a library of its own, other Python packages, and
-    modules that are bound to one version of Python.
+    They forbid symbols newer than those of manylinux_2_28 and oneTBB as a library of its own. They also forbid other
+    Python packages, and modules that are bound to one version of Python.
     """
     found = []
     for library in libraries:
