@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch._dynamo
 from kpkg import nn
+from kpkg.nn._recurrent import LONGEST
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 pytestmark = pytest.mark.usefixtures("default_ops")
@@ -135,7 +136,7 @@ def test_sequences_in_parts(kind, monkeypatch):
 
 
 def test_many_steps(default_ops):
-    x, weights = torch.randn(2048, 1, 1), [torch.randn(4, 1), torch.randn(4, 1)]
+    x, weights = torch.randn(LONGEST, 1, 1), [torch.randn(4, 1), torch.randn(4, 1)]
     state = torch.zeros(1, 1)
     leaves = [t.requires_grad_() for t in weights]
     out, _, cell = default_ops.lstm(x, state, state, *leaves)
@@ -144,8 +145,8 @@ def test_many_steps(default_ops):
     torch.testing.assert_close(
         torch.autograd.grad(out.sum(), leaves), torch.autograd.grad(expected.sum(), leaves), rtol=1e-3, atol=1e-3
     )
-    with pytest.raises(kpkg.KernelError, match="input has 2049 steps, expected 1 to 2048"):
-        default_ops.lstm(torch.randn(2049, 1, 1), state, state, *weights)
+    with pytest.raises(kpkg.KernelError, match=f"input has {LONGEST + 1} steps, expected 1 to {LONGEST}"):
+        default_ops.lstm(torch.randn(LONGEST + 1, 1, 1), state, state, *weights)
 
 
 def test_dropout_between_layers():
