@@ -77,6 +77,12 @@ def test_kernels_and_kpkg_in_one_process(kernel, packages):
         library.rms_norm(x, [7])
 
 
+def test_messages_stay_with_kpkg(kernel):
+    x = torch.randn(3, 8, dtype=torch.complex64)
+    with kpkg.fallback_policy("warn"), pytest.warns(kpkg.FallbackWarning, match="a dtype that kpkg does not know"):
+        torch.testing.assert_close(kernel.silu(x), torch.nn.functional.silu(x))
+
+
 def test_layers_compile(kernel):
     layer = torch.nn.RMSNorm(16, eps=1e-6)
     x = torch.randn(4, 16)

@@ -71,4 +71,6 @@ def _receive(level: int, message: str) -> None:
         _LOGGER.log(_LEVELS[level], "%s", message)
 
 
-_native.set_log(_receive)
+# A kernel repository has a copy of this module. In a process with kpkg the messages stay with kpkg.
+if __package__ == "kpkg" or "kpkg" not in sys.modules:
+    _native.set_log(_receive)
