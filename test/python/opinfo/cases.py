@@ -32,8 +32,13 @@ def _all() -> dict[str, Case]:
     found = {name: Case(name, getattr(norms, name)) for name in ("softmax", "log_softmax", "native_layer_norm")}
     for name in ("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "cross_entropy"):
         found[name] = Case(f"nn.functional.{name}", getattr(norms, name))
-    for name in ("mm", "bmm", "addmm", "baddbmm"):
+    for name in ("mm", "bmm", "addmm", "baddbmm", "matmul"):
         found[name] = Case(name, getattr(products, name), sums=True)
+    found["linear"] = Case("nn.functional.linear", products.linear, sums=True)
+    # A loss is much smaller than the logits that it is made from.
+    found["linear_cross_entropy"] = Case(
+        "nn.functional.linear_cross_entropy", products.linear_cross_entropy, accumulation=1024.0
+    )
     found["scaled_dot_product_attention"] = Case(
         "nn.functional.scaled_dot_product_attention",
         products.scaled_dot_product_attention,
@@ -63,13 +68,22 @@ def _all() -> dict[str, Case]:
         found[name] = Case(name, elementwise.scan(name), sums=name == "cumsum")
     for name in ("sort", "argsort", "topk", "cummax", "logsumexp"):
         found[name] = Case(name, getattr(orders, name))
-    for name in ("kl_div", "embedding"):
+    for name in ("unique", "histc"):
+        found[name] = Case(name, getattr(orders, name))
+    for name in ("kl_div", "embedding", "embedding_bag", "dropout"):
         found[name] = Case(f"nn.functional.{name}", getattr(orders, name))
     for name in ("exp", "log", "sqrt", "abs"):
         found[name] = Case(name, orders.function(name))
     for name in ("maximum", "minimum"):
         found[name] = Case(name, orders.pair(name))
-    for name in ("pixel_shuffle", "pixel_unshuffle", "grid_sample", "interpolate"):
+    for name in (
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "grid_sample",
+        "interpolate",
+        "upsample_nearest",
+        "upsample_bilinear",
+    ):
         found[name] = Case(f"nn.functional.{name}", getattr(images, name))
     return found
 

@@ -43,3 +43,11 @@ def interpolate(
         raise LeftToPyTorch("images have a size")
     size = [size, size] if isinstance(size, int) else list(size)
     return library("images").interpolate(input, size, mode, bool(align_corners), antialias)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Any:
+    return interpolate(input, size, scale_factor, "bilinear", True)

@@ -67,6 +67,45 @@ def embedding(weight: Tensor, input: Tensor, padding_idx: int | None = None, **o
     return library("embedding").embedding(weight, input, -1 if padding_idx is None else padding_idx % weight.shape[0])
 
 
+def embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None
+) -> Any:  # fmt: skip
+    if max_norm is not None:
+        raise LeftToPyTorch("norms of rows are PyTorch's")
+    padding = -1 if padding_idx is None else padding_idx % weight.shape[0]
+    return library("embedding").embedding_bag(
+        weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding
+    )
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    if training and 0.0 < p < 1.0:
+        raise LeftToPyTorch("other random numbers set other elements to 0")
+    return library("dropout").dropout(input, p if training else 0.0)
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    if dim is not None:
+        raise LeftToPyTorch("slices are PyTorch's")
+    if not sorted:
+        raise LeftToPyTorch("the order is PyTorch's")
+    values, inverse, counts, number = library("sorting").unique_padded(input)
+    found = [values[:number], *([inverse] if return_inverse else []), *([counts[:number]] if return_counts else [])]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    return library("sorting").histc(input, bins, min, max)
+
+
 def function(op: str) -> Any:
     def call(input: Tensor) -> Any:
         return getattr(library("elementwise"), op)(input)

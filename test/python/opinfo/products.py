@@ -7,6 +7,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from opinfo.libraries import LeftToPyTorch, library
@@ -40,6 +42,34 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     _need(batch1.shape[0] == batch2.shape[0], "baddbmm does not broadcast batches")
     _need(input.dtype == batch1.dtype, "baddbmm takes one dtype")
     result: Tensor = library("gemm").gemm_batched(batch1, batch2, alpha, beta, input)
+    return result
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    result: Tensor = library("gemm").matmul(input, other)
+    return result
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    result: Tensor = library("gemm").linear(input, weight, bias)
+    return result
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+    label_smoothing: float = 0.0, options: Any = None
+) -> Tensor:  # fmt: skip
+    if target.is_floating_point() or linear_weight.dim() != 2:
+        raise LeftToPyTorch("targets are class numbers")
+    if options is not None and options.acc_dtype is not None:
+        raise LeftToPyTorch("dtypes of sums are PyTorch's")
+    if weight is not None:
+        raise LeftToPyTorch("weights of classes are PyTorch's")
+    ignored = -100 if ignore_index is None else ignore_index
+    result: Tensor = library("linear_cross_entropy").linear_cross_entropy(
+        input, linear_weight, target, linear_bias, reduction, ignored, label_smoothing
+    )[0]
     return result
 
 
