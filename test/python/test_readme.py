@@ -81,5 +81,18 @@ def test_python_page(folder, packages):
     assert "of 2 replaced" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)
 
 
+def test_start_page(folder, packages):
+    """Runs every marked example of docs/start.md in order."""
+    page = (ROOT / "docs" / "start.md").read_text()
+    (folder / "double.k").write_text(re.search(r"<!-- kernel -->\n```k\n(.*?)```", page, re.S)[1])
+    examples = re.findall(r"<!-- run -->\n```python\n(.*?)```", page, re.S)
+    variables = {"PYTHONPATH": str(BUILD / "python"), "KPKG_COMMAND": str(COMMAND)}
+    variables |= {"KPKG_PATH": str(folder / "gemm.kpkg"), "KPKG_CACHE_DIR": str(folder / "cache")}
+    shutil.copy(packages["softmax"], folder)
+    assert "softmax_rows" in run([sys.executable, "-c", "\n".join(examples)], folder, **variables)
+    build = "kpkg build double.k -o double.kpkg && kpkg run double.kpkg double --input 'x=randn(5,f32)'"
+    assert "double_blocks" in run(["bash", "-c", build], folder, PATH=f"{COMMAND.parent}:{os.environ['PATH']}")
+
+
 def test_fallback(folder):
     assert "int32" in run_python(SNIPPETS["fallback"], folder)
