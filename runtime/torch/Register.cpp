@@ -1,7 +1,8 @@
-// Defines a package's ops in PyTorch's dispatcher with boxed kernels. Called by the Python package.
+// Defines a package's ops in PyTorch's dispatcher with boxed kernels. Called by the Python package and kpkg_torch_load.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/torch/Register.h"
 #include "runtime/torch/OpSlot.h"
+#include "runtime/torch/Schemas.h"
 
 #include <algorithm>
 #include <map>
@@ -99,8 +100,13 @@ int32_t torchThreads() {
 
 using namespace kpkg::torch_abi;
 
-kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *schema, int32_t isOut,
-                                const char *fallback) {
+const char *kpkg_torch_schema(const kpkg_op *op, int32_t isOut) {
+  static thread_local std::optional<std::string> schema;
+  schema = torchSchema(op, isOut != 0);
+  return schema ? schema->c_str() : nullptr;
+}
+
+kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, int32_t isOut, const char *fallback) {
   kpkg_op_info info = {};
   info.struct_size = sizeof info;
   if (kpkg_status status = kpkg_op_describe(op, &info); status != KPKG_OK)
@@ -131,9 +137,12 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, const char *s
     slot->types.insert(slot->types.end(), size_t(info.result_count), {KPKG_TENSOR, false});
   if (slot->types.size() > maxArguments || info.result_count > 8)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
+  std::optional<std::string> schema = torchSchema(op, isOut != 0);
+  if (!schema)
+    return fail(slot->name + " has no form with out=");
   std::lock_guard<std::mutex> hold(registrationLock);
   kpkg_follow_cpu_threads(torchThreads); // two thread pools, but one number of cores
-  return registerForm(std::move(slot), ns, schema);
+  return registerForm(std::move(slot), ns, *schema);
 }
 
 kpkg_status kpkg_torch_use_fallback(kpkg_registry *registry, const char *op) {

@@ -7,13 +7,15 @@
 
 extern "C" {
 
-/// Makes `op`, which must live forever, callable as torch.ops.<ns>.<name>. kpkg_last_error() describes failures.
+/// Returns the schema of `op` in PyTorch, or of its out= form, without a namespace. NULL stands for an op without such
+/// a form. The text is valid until the thread's next call.
+__attribute__((visibility("default"))) const char *kpkg_torch_schema(const kpkg_op *op, int32_t isOut);
+
+/// Makes `op`, or its out= form, callable as torch.ops.<ns>.<name>. The op must live forever.
 ///
-/// `schema` has no namespace. For the out= form (`isOut`) it has the overload name "out", an argument per result after
-/// the op's own, and no results. A registered name is retargeted to this op if the schema is the same, and refused
-/// otherwise. `fallback` is the dispatcher's name of the PyTorch implementation, "" for none.
-__attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns,
-                                                                       const char *schema, int32_t isOut,
+/// A registered name is retargeted to this op if the schema is the same, and refused otherwise. `fallback` is the
+/// dispatcher's name of the PyTorch implementation, "" for none. kpkg_last_error() describes failures.
+__attribute__((visibility("default"))) kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, int32_t isOut,
                                                                        const char *fallback);
 
 /// Gives `op` of `registry` its PyTorch implementation as fallback, for calls that come from PyTorch.

@@ -253,9 +253,11 @@ def test_loading_again_takes_the_names_over(packages, ops):
     assert info["torch"] and info["calls"] >= 1 and info["policy"] == "strict"
 
 
-def test_out_schema(ops):
-    assert _torch.out_schema(ops["kpkg::softmax"]) == "softmax.out(Tensor input, int dim=-1, *, Tensor(a!) out) -> ()"
-    assert _torch.out_schema(ops["kpkg::native_layer_norm"]).endswith(
+def test_schemas(ops):
+    softmax = "softmax{}(Tensor input, SymInt dim=-1{}) -> {}"
+    assert _torch.schema_of(ops["kpkg::softmax"]) == softmax.format("", "", "Tensor")
+    assert _torch.schema_of(ops["kpkg::softmax"], out=True) == softmax.format(".out", ", *, Tensor(a!) out", "()")
+    assert _torch.schema_of(ops["kpkg::native_layer_norm"], out=True).endswith(
         "*, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> ()"
     )
 
@@ -264,11 +266,3 @@ def test_compile_of_tensors_behind_other_arguments(ops):
     """Inductor confuses such arguments if the out= overload has the tag for it."""
     compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(x * 2, [40], w, w) + 1, fullgraph=True)
     assert_close(compiled(X, W), torch.nn.functional.layer_norm(X * 2, [40], W, W) + 1)
-
-
-def test_symbolic_schema():
-    schema = "f(Tensor x, int[] s, int point=-1, int? o=None, *, bool b=True) -> int"
-    assert (
-        _torch.symbolic_schema(schema)
-        == "f(Tensor x, SymInt[] s, SymInt point=-1, SymInt? o=None, *, bool b=True) -> int"
-    )

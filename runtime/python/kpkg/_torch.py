@@ -41,7 +41,8 @@ def _extension() -> ctypes.CDLL:
         raise ImportError(f"{path} is missing: this kpkg was built without its PyTorch part (CMake target kpkg_torch)")
     library = ctypes.CDLL(str(path))
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
-    library.kpkg_torch_register.argtypes = [pointer, text, text, ctypes.c_int32, text]
+    library.kpkg_torch_schema.argtypes, library.kpkg_torch_schema.restype = [pointer, ctypes.c_int32], text
+    library.kpkg_torch_register.argtypes = [pointer, text, ctypes.c_int32, text]
     library.kpkg_torch_use_fallback.argtypes = [pointer, text]
     library.kpkg_torch_set_fallback_error.argtypes = [text]
     library.kpkg_torch_follow_precision.argtypes = [pointer]
@@ -76,30 +77,10 @@ def _fragment(namespace: str) -> torch.library.Library:
     return _fragments[namespace]
 
 
-def out_schema(op: Op) -> str | None:
-    """Returns the schema of the op's out= form, which returns nothing.
-
-    PyTorch cannot compile ops that return arguments, except ops with Tag.out (2.13). Inductor calls these instead of
-    the op itself, with arguments that do not fit. Returns None for an op that writes into arguments or returns no
-    tensors.
-    """
-    if not op.result_types or any(a.mutates for a in op.arguments) or any(t != "Tensor" for t in op.result_types):
-        return None
-    head, _, _ = op.schema.rpartition("->")
-    name, _, arguments = head.strip()[:-1].partition("(")
-    names = ["out"] if len(op.result_types) == 1 else [f"out{i}" for i in range(len(op.result_types))]
-    outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
-    separator = ", " if "*," in arguments else ", *, " if arguments else "*, "
-    return f"{name}.out({arguments}{separator}{outs}) -> ()"
-
-
-def symbolic_schema(schema: str) -> str:
-    """Returns `schema` with symbolic integers as arguments.
-
-    A compiled graph is then not specialised for a size that is an argument.
-    """
-    arguments, arrow, results = schema.rpartition("->")
-    return re.sub(r"(?<=[(\s])int(?=[\s\[?])", "SymInt", arguments) + arrow + results
+def schema_of(op: Op, *, out: bool = False) -> str | None:
+    """Returns the schema of the op in PyTorch, or of its out= form: None if it has no such form."""
+    schema = _extension().kpkg_torch_schema(op._native.address, out)
+    return schema.decode() if schema is not None else None
 
 
 def register(library: Iterable[Op]) -> None:
@@ -138,18 +119,19 @@ def _register_op(op: Op, namespace: str) -> None:
     extension = _extension()
     local = op.name.partition("::")[2]
     name = f"{namespace}::{local}"
-    out = out_schema(op)
-    forms = {"default": symbolic_schema(op.schema)} | ({} if out is None else {"out": symbolic_schema(out)})
+    forms = {form: schema for form in ("default", "out") if (schema := schema_of(op, out=form == "out")) is not None}
     has_fallback = _fallbacks.implementation(op) is not None
     fallback = f"{_FALLBACK_NAMESPACE}::{namespace}__{local}" if has_fallback else ""
-    for form, schema in forms.items():
-        names = namespace.encode(), schema.encode(), form == "out", fallback.encode()
-        _check(extension.kpkg_torch_register(op._native.address, *names))
+    for form in forms:
+        registered = extension.kpkg_torch_register(
+            op._native.address, namespace.encode(), form == "out", fallback.encode()
+        )
+        _check(registered)
     is_new = name not in _current_ops
     _transforms.follow_autocast(name, op)
     _current_ops[name] = op
     if is_new:
-        _register_fakes(op, namespace, out is not None)
+        _register_fakes(op, namespace, "out" in forms)
     else:
         _direct.replace(name, op)
     if has_fallback:
