@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, COMMAND, ROOT
+from user_project import check_cmake, check_pkg_config
 
 #: A call of an op of each family, with NumPy alone.
 RUNS = """
@@ -113,6 +114,13 @@ def test_has_types_and_licences(wheels):
     assert {"kpkg/py.typed", "kpkg/_native.pyi", "kpkg/libkpkg.so.0", "kpkg/_native.abi3.so"} <= set(names)
     for wheel in wheels.values():
         assert any(name.endswith("/LICENSES-THIRD-PARTY.txt") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_cpp_projects_build_against_the_wheel(wheels, tmp_path):
+    zipfile.ZipFile(wheels["kpkg"]).extractall(tmp_path / "site")
+    package = tmp_path / "site" / "kpkg"
+    check_cmake(tmp_path / "cmake", package / "cmake")
+    check_pkg_config(tmp_path / "pkg-config", package / "pkgconfig")
 
 
 @pytest.mark.parametrize("python", pythons(), ids=lambda path: path.name)

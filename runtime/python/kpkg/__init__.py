@@ -19,6 +19,7 @@ from kpkg._compiled import compiled
 from kpkg._compiler import CompileError, Compiler, compile_from_source, get_compiler
 from kpkg._config import KernelConfig, PrecisionConfig
 from kpkg._default import ops
+from kpkg._development import get_cmake_dir, get_include, get_pkgconfig_dir
 from kpkg._errors import CaptureError, DeviceError, FallbackWarning, KernelError, KpkgWarning, PackageError
 from kpkg._info import kernel_info
 from kpkg._library import CustomOpLibrary, load
@@ -93,8 +94,8 @@ __version__: str = version()
 __all__ = [
     "CaptureError", "CompileError", "Compiler", "CustomOpLibrary", "DeviceError", "FallbackWarning", "Injection",
     "KernelConfig", "KernelError", "KpkgWarning", "Op", "PackageError", "PrecisionConfig", "Profile", "benchmark_op",
-    "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_compiler",
-    "get_cpu_threads", "get_fallback_policy", "inject", "kernel_info", "kernels", "load", "nn", "ops", "optim",
-    "profile_kernel", "quantized", "register_sharding", "rotary_tables", "set_cpu_threads", "set_fallback",
-    "set_fallback_policy", "sparse", "unique",
+    "compile_from_source", "compiled", "cpu_targets", "cpu_threads", "fallback_policy", "get_cmake_dir", "get_compiler",
+    "get_cpu_threads", "get_fallback_policy", "get_include", "get_pkgconfig_dir", "inject", "kernel_info", "kernels",
+    "load", "nn", "ops", "optim", "profile_kernel", "quantized", "register_sharding", "rotary_tables",
+    "set_cpu_threads", "set_fallback", "set_fallback_policy", "sparse", "unique",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs ``python -m kpkg doctor``, ``profile``, ``inject`` and ``hub``; the `kpkg` command runs everything else.
+"""Runs ``python -m kpkg doctor``, ``profile``, ``inject``, ``hub`` and ``--cmakedir``; the command runs all else.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,7 +11,7 @@ import runpy
 import signal
 import sys
 
-from kpkg import _hub_command, _inject_command
+from kpkg import _development, _hub_command, _inject_command
 
 
 def main() -> int:
@@ -30,6 +30,9 @@ def main() -> int:
 
 
 def _run() -> int:
+    if len(sys.argv) == 2 and sys.argv[1] in _development.PRINTED:
+        print(_development.PRINTED[sys.argv[1]]())
+        return 0
     if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "hub", "-h", "--help"):
         from kpkg._compiler import environment_of, find_command
 
@@ -40,7 +43,9 @@ def _run() -> int:
             return 3
         os.execve(command, [command, *sys.argv[1:]], environment_of(command))
     parser = argparse.ArgumentParser(
-        prog="python -m kpkg", description="Other subcommands are handed to the kpkg command."
+        prog="python -m kpkg",
+        description="Other subcommands are handed to the kpkg command.",
+        epilog=f"For C++ projects, one of {', '.join(_development.PRINTED)} alone prints what they need.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     doctor = commands.add_parser(
