@@ -49,9 +49,12 @@ static Status writeNew(const std::string &path, std::string_view text, int mode)
 
 Status writeKeyFiles(const std::string &name, const SecretKey &key) {
   // In libsodium's format the first half is the seed, which determines the whole key.
-  std::string secret = std::string(secretPrefix) + toHex(key.data(), 32) + "\n";
+  return writeKeyTexts(name, std::string(secretPrefix) + toHex(key.data(), 32) + "\n", keyText(publicKey(key)) + "\n");
+}
+
+Status writeKeyTexts(const std::string &name, std::string_view secret, std::string_view publicText) {
   std::string path = name + ".pub";
-  if (Status status = writeNew(path, keyText(publicKey(key)) + "\n", 0666); !status)
+  if (Status status = writeNew(path, publicText, 0666); !status)
     return status;
   Status status = writeNew(name + ".key", secret, 0600);
   if (!status)
@@ -78,7 +81,10 @@ Result<SecretKey> readSecretKey(const std::string &path) {
   if (!line->starts_with(secretPrefix) ||
       !fromHex(std::string_view(*line).substr(secretPrefix.size()), seed.data(), seed.size()))
     return useError("'" + path + "' is no secret key of kpkg keygen" +
-                    (parsePublicKey(*line) ? ", but a public key" : ""));
+                    (parsePublicKey(*line) ? ", but a public key"
+                     : line->starts_with("-----BEGIN")
+                         ? "; it is in PEM, and keys of keygen --ecdsa sign with --bundle alone"
+                         : ""));
   return secretKeyFromSeed(seed);
 }
 

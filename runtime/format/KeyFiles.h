@@ -19,6 +19,8 @@ Result<PublicKey> parsePublicKey(std::string_view text);
 
 /// Writes `name`.key, which only its owner may read, and `name`.pub. If one of them exists, neither is written.
 Status writeKeyFiles(const std::string &name, const SecretKey &key);
+/// The same for keys of other types, in their own texts.
+Status writeKeyTexts(const std::string &name, std::string_view secret, std::string_view publicText);
 Result<SecretKey> readSecretKey(const std::string &path);
 /// Reads a public key from its digits, or from a file that has them. A file with a secret key is refused, because it
 /// does not belong where public keys are named.

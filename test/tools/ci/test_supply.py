@@ -43,7 +43,7 @@ def test_wheels_carry_the_licences():
 
 @pytest.mark.parametrize(
     "name",
-    ["nlohmann/json", "fmt", "libsodium", "Zstandard", "oneTBB", "nanobind", "LLVM, MLIR, lld", "ANTLR 4", "CLI11"],
+    ["nlohmann/json", "fmt", "libsodium", "Zstandard", "oneTBB", "nanobind", "LLVM, MLIR, lld", "ANTLR 4", "CLI11", "OpenSSL"],
 )
 def test_all_that_is_linked_has_its_licence(name):
     assert re.search(
