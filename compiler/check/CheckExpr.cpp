@@ -132,7 +132,9 @@ Operand Elaborator::checkAttribute(const ast::AttributeExpr &expr) {
   case TypeKind::Optional:
     if (base.type->isOptionalFloat())
       break;
-    return tensorAttribute(base, expr);
+    if (!base.type->isOptionalDType())
+      return tensorAttribute(base, expr);
+    [[fallthrough]];
   case TypeKind::DType:
     if (base.node && name == "is_float")
       return result(Kind::DTypeIsFloat, types.boolean(), expr.range, {base.node});
@@ -230,6 +232,9 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
   } else if ((sides[0].type->isOptionalFloat() && sides[1].type->isScalar()) ||
              (sides[0].type->isScalar() && sides[1].type->isOptionalFloat())) {
     type = types.scalar(DType::Float64); // one side is present where it is used
+  } else if ((sides[0].type->isOptionalDType() && sides[1].type->kind == TypeKind::DType) ||
+             (sides[0].type->kind == TypeKind::DType && sides[1].type->isOptionalDType())) {
+    type = types.dtype; // likewise
   } else if (sides[0].type->isTensor() && sides[1].type->isTensor()) {
     type = types.tensor;
   } else if ((isTensor(sides[0]) || sides[0].isNone()) && (isTensor(sides[1]) || sides[1].isNone())) {

@@ -130,7 +130,7 @@ bool Elaborator::requestedValues(const ast::LaunchStmt &stmt, const FunctionEnti
     values = {*operand.constant};
     return true;
   }
-  if (operand.type->kind == TypeKind::DType)
+  if (operand.type->kind == TypeKind::DType || operand.type->isOptionalDType())
     return requestedDTypes(stmt, entity, operand.range, node, number, values);
   if (operand.type->isScalar(DType::Bool)) {
     auto known = valueRanges.truth(node);

@@ -225,12 +225,15 @@ Operand Elaborator::comparison(ast::CompareOp op, const Operand &lhs, const Oper
     return any.constant ? constant(Value(true), range) : result(Kind::Not, types.boolean(), range, {any.node});
   }
   bool isEquality = op == ast::CompareOp::Eq || op == ast::CompareOp::Ne;
+  auto isDType = [](const Type &type) { return type.kind == TypeKind::DType || type.isOptionalDType(); };
+  if (isEquality && isDType(*lhs.type) && isDType(*rhs.type)) {
+    Operand same = result(Kind::DTypeEqual, types.boolean(), range, {materialise(lhs), materialise(rhs)});
+    return same.isError() || op == ast::CompareOp::Eq ? same : result(Kind::Not, types.boolean(), range, {same.node});
+  }
   if (isEquality && lhs.type == rhs.type) {
     TypeKind typeKind = lhs.type->kind;
-    if (typeKind == TypeKind::List || typeKind == TypeKind::DType || typeKind == TypeKind::String) {
-      Kind equal = typeKind == TypeKind::List    ? Kind::ListEqual
-                   : typeKind == TypeKind::DType ? Kind::DTypeEqual
-                                                 : Kind::StringEqual;
+    if (typeKind == TypeKind::List || typeKind == TypeKind::String) {
+      Kind equal = typeKind == TypeKind::List ? Kind::ListEqual : Kind::StringEqual;
       Operand same = result(equal, types.boolean(), range, {materialise(lhs), materialise(rhs)});
       return same.isError() || op == ast::CompareOp::Eq ? same : result(Kind::Not, types.boolean(), range, {same.node});
     }

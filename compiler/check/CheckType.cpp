@@ -172,12 +172,14 @@ TypeSpec BracketedType::optional(bool isMut) {
     return exactly(checker.types.optionalTensor);
   if (of.kind == TypeSpec::Exact && of.exact->isScalar(DType::Float64))
     return exactly(checker.types.optionalFloat);
+  if (of.kind == TypeSpec::Exact && of.exact->kind == TypeKind::DType)
+    return exactly(checker.types.optionalDType);
   if (of.kind == TypeSpec::Exact && of.exact->kind == TypeKind::View)
     return exactly(checker.types.optional(of.exact));
   if (of.kind != TypeSpec::Wrong)
-    checker.diags.report(
-        diag::NotSupportedYet, index.range, "`Optional` of " + of.str(),
-        "use `Optional[Tensor]`, `Optional[Float64]`, in kernels `Optional[Tensor[T, rank]]`, or a default value");
+    checker.diags.report(diag::NotSupportedYet, index.range, "`Optional` of " + of.str(),
+                         "use `Optional[Tensor]`, `Optional[Float64]`, `Optional[DType]`, in kernels "
+                         "`Optional[Tensor[T, rank]]`, or a default value");
   return wrong;
 }
 

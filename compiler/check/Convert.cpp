@@ -224,6 +224,13 @@ hir::Node *Elaborator::convert(const Operand &operand, const Type *type, std::st
       return emit(Kind::NoFloat, types.optionalFloat, operand.range);
     return from->isOptionalFloat() ? operand.node : convert(operand, types.scalar(DType::Float64), what);
   }
+  if (type->kind == TypeKind::DType && from->isOptionalDType())
+    return operand.node;
+  if (type->isOptionalDType()) {
+    if (operand.isNone())
+      return emit(Kind::NoDType, types.optionalDType, operand.range);
+    return from->isOptionalDType() ? operand.node : convert(operand, types.dtype, what);
+  }
   if (type->kind == TypeKind::TensorList && isEmptyList(operand))
     return emit(Kind::MakeList, types.tensorList, operand.range);
   if (type->isTensor())

@@ -27,13 +27,15 @@ static std::string schemaType(const Type *type) {
     return "Tensor[]";
   if (type->kind == TypeKind::DType)
     return "ScalarType";
+  if (type->isOptionalDType())
+    return "ScalarType?";
   if (type->kind == TypeKind::String)
     return "str";
   return "";
 }
 
 static bool defaultFits(const Value &value, const std::string &type) {
-  if (type == "Tensor?")
+  if (type == "Tensor?" || type == "ScalarType?")
     return value.isNone();
   if (type == "float?")
     return value.isNone() || value.isInt() || value.isFloat();

@@ -16,7 +16,7 @@ std::string_view memberBaseOf(const Type &type) {
   case TypeKind::Tensor:
     return "Tensor";
   case TypeKind::Optional:
-    return type.isOptionalFloat() ? "Tile" : "Tensor";
+    return type.isOptionalFloat() ? "Tile" : type.isOptionalDType() ? "DType" : "Tensor";
   case TypeKind::List:
   case TypeKind::TensorList:
     return "List";

@@ -103,6 +103,7 @@ TypeTable::TypeTable() {
   range = make(TypeKind::Range);
   optionalTensor = optional(tensor);
   optionalFloat = optional(scalar(DType::Float64));
+  optionalDType = optional(dtype);
 }
 
 const Type *TypeTable::unique(Type type) {

@@ -55,6 +55,7 @@ struct Type {
   /// In a kernel: memory that a launch may leave out.
   bool isOptionalView() const { return kind == TypeKind::Optional && items[0]->kind == TypeKind::View; }
   bool isOptionalFloat() const { return kind == TypeKind::Optional && items[0]->isScalar(); }
+  bool isOptionalDType() const { return kind == TypeKind::Optional && items[0]->kind == TypeKind::DType; }
   /// Returns the number of elements of a tile, a window or scratch memory.
   int64_t size() const;
   /// Returns the type as in source: `Tile[float32, 1, 1024]`.
@@ -66,8 +67,8 @@ struct Type {
 class TypeTable {
 public:
   TypeTable();
-  const Type *error, *none, *string, *dtype, *list, *tensor, *tensorList, *optionalTensor, *optionalFloat, *function,
-      *structName, *range;
+  const Type *error, *none, *string, *dtype, *list, *tensor, *tensorList, *optionalTensor, *optionalFloat,
+      *optionalDType, *function, *structName, *range;
 
   const Type *scalar(DType element);
   const Type *boolean() { return scalar(DType::Bool); }

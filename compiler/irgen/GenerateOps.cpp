@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Verifier.h"
+#include "runtime/plan/DType.h"
 
 using namespace mlir;
 
@@ -31,6 +32,8 @@ mlir::Type hostType(OpBuilder &builder, const Type *type) {
   case TypeKind::Optional:
     if (type->isOptionalFloat()) // absence is NaN, which callers cannot pass
       return builder.getF64Type();
+    if (type->isOptionalDType()) // absence is the dtype `none`
+      return plan_ir::DTypeType::get(context);
     [[fallthrough]];
   case TypeKind::Tensor:
     return plan_ir::TensorType::get(context);
@@ -118,6 +121,7 @@ private:
   }
 
   mlir::Value leaf(const hir::Node &node) override;
+  mlir::Value noDType(Location loc);
   mlir::Value isNone(const hir::Node &node);
   mlir::Value count(const hir::Node &node);
   mlir::Value tensorForm(const hir::Node &node);
@@ -126,9 +130,18 @@ private:
   void launch(const hir::Node &node);
 };
 
+mlir::Value OpBody::noDType(Location loc) {
+  return plan_ir::DTypeConstantOp::create(builder, loc, plan_ir::DTypeType::get(builder.getContext()),
+                                          plan::dtypeName(plan::DType::None));
+}
+
 mlir::Value OpBody::isNone(const hir::Node &node) {
-  if (mlir::Value value = at(node.operands[0]); value.getType().isF64()) // NaN stands for an absent number
-    return arith::CmpFOp::create(builder, location(node.range), arith::CmpFPredicate::UNO, value, value);
+  Location loc = location(node.range);
+  mlir::Value value = at(node.operands[0]);
+  if (value.getType().isF64()) // NaN stands for an absent number
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
+  if (isa<plan_ir::DTypeType>(value.getType()))
+    return plan_ir::DTypeEqOp::create(builder, loc, value, noDType(loc));
   return make<plan_ir::IsNoneOp>(node);
 }
 
@@ -220,6 +233,8 @@ mlir::Value OpBody::leaf(const hir::Node &node) {
   case Kind::NoFloat:
     return arith::ConstantFloatOp::create(builder, loc, builder.getF64Type(),
                                           llvm::APFloat::getNaN(llvm::APFloat::IEEEdouble()));
+  case Kind::NoDType:
+    return noDType(loc);
   case Kind::Processors:
     return make<plan_ir::ProcessorsOp>(node);
   case Kind::DTypeOf:

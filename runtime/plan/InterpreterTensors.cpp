@@ -269,6 +269,10 @@ bool Interpreter::bindArguments() {
       values.push_back({std::bit_cast<int64_t>(std::numeric_limits<double>::quiet_NaN()), -1});
       continue;
     }
+    if (wanted.kind == Argument::Kind::DType && given.kind == Argument::Kind::None) {
+      values.push_back({static_cast<int64_t>(DType::None), -1});
+      continue;
+    }
     if (given.kind != wanted.kind)
       return fail(
           Error::Kind::Argument,

@@ -79,7 +79,7 @@ std::string FunctionVerifier::checkImmediate(char kind, int64_t value) {
       return fmt::format("string {} of {}", value, module.strings.size());
     break;
   case 'D':
-    if (value < 1 || value >= dtypeCount)
+    if (value < 0 || value >= dtypeCount)
       return fmt::format("dtype {}", value);
     break;
   case 'm':

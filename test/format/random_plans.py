@@ -77,7 +77,7 @@ class Drawer:
             case "$":
                 return self.draw.randrange(len(STRINGS))
             case "D":
-                return self.draw.choice(list(DTYPES))
+                return self.draw.choice([0, *DTYPES])
             case "m":
                 return self.draw.randrange(16)
         return self.draw.choice(INTEGERS[:7] if self.draw.random() < 0.8 else INTEGERS)

@@ -38,7 +38,7 @@ def probe(plans):
         arguments = []
         for number, letter in enumerate(letters):
             written = entry.parameters[number][1]
-            arguments.append({"name": f"a{number}", "type": TYPES[letter] + "?" * (letter in "tf"), "mut": written})
+            arguments.append({"name": f"a{number}", "type": TYPES[letter] + "?" * (letter in "tfd"), "mut": written})
         op = {"name": f"probe::op{k}", "arguments": arguments, "results": ["Tensor?"] * len(entry.results)}
         sections.append({"name": f"plan/{k}", "kind": "plan", "bytes": data, "compression": "zstd"})
         ops.append(op | {"plan": f"plan/{k}", "schema": schema(op)})
@@ -73,7 +73,7 @@ class Printer:
 
     def scalar(self, letter, value):
         if letter in "sd":
-            return f'"{value.decode()}"' if letter == "s" else DTYPES[value.number][0]
+            return f'"{value.decode()}"' if letter == "s" else evaluate.as_text(value).decode()
         return evaluate.float_text(value) if letter in "fF" else str(value)
 
     def argument(self, written, letter, value):
@@ -144,7 +144,7 @@ class Caller:
             case "v":
                 return [random_tensor(draw, self.shape, self.dtype) for _ in range(draw.randrange(4))]
             case "d":
-                return evaluate.DType(any_dtype(draw))
+                return evaluate.DType(any_dtype(draw)) if draw.random() < 0.8 else None
             case _:
                 return draw.choice([b"", b"none", b"mean", b"tanh", b"high"])
 

@@ -42,7 +42,7 @@ int64_t dtypeSize(llvm::StringRef name) { return plan::dtypeBytes(plan::dtypeFro
 bool dtypeIsFloat(llvm::StringRef name) { return plan::dtypeIsFloat(plan::dtypeFromName({name.data(), name.size()})); }
 
 LogicalResult DTypeConstantOp::verify() {
-  if (!isDTypeName(getValue()))
+  if (!isDTypeName(getValue()) && getValue() != llvm::StringRef(plan::dtypeName(plan::DType::None)))
     return emitOpError() << "unknown dtype \"" << getValue() << "\"";
   return success();
 }

@@ -288,7 +288,7 @@ def Plan_PowOp : Plan_Op<"pow", [NoMemoryEffect, SameOperandsAndResultType]> {
 //===--- DTypes and strings ---------------------------------------------------------------------------------------===//
 
 def Plan_DTypeConstantOp : Plan_Op<"dtype", [Pure, ConstantLike]> {
-  let summary = "returns a dtype by its name in `.k`: `plan.dtype \"bfloat16\"`";
+  let summary = "returns a dtype by its name in `.k`: `plan.dtype \"bfloat16\"`; `none` is that of an absent argument";
   let arguments = (ins StrAttr:$value);
   let results = (outs Plan_DTypeType:$result);
   let assemblyFormat = "$value attr-dict";

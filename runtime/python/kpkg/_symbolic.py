@@ -87,6 +87,8 @@ def infer(op: Op, values: list[Any]) -> list[Any]:
             value = _arrays.dtype_name(value)
         elif value is None and argument.type == "float?":
             value = math.nan  # as in the runtime
+        elif value is None and argument.type == "ScalarType?":
+            value = "none"
         arguments.append(value)
     on_gpu = any(
         isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in flattened(values, (list, tuple))

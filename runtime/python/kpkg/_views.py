@@ -51,6 +51,8 @@ def dense_strides(shape: Sequence[Any]) -> tuple[Any, ...]:
 def empty(shape: Sequence[Any], dtype: str) -> View:
     if len(shape) > MAX_RANK or any(bool(n < 0) for n in shape):
         raise ViewError(f"shape {list(shape)} is negative or of rank above {MAX_RANK}")
+    if dtype == "none":
+        raise ViewError("it has no dtype")
     return View(dtype, tuple(shape), dense_strides(shape), False)
 
 

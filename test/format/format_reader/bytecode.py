@@ -287,7 +287,7 @@ class Checker:
     def check_immediate(self, letter: str, value: int) -> None:
         if letter == "$" and not 0 <= value < len(self.plan.strings):
             raise Refused(f"string {value} of {len(self.plan.strings)}")
-        if letter == "D" and value not in DTYPES:
+        if letter == "D" and value != 0 and value not in DTYPES:
             raise Refused(f"dtype {value}")
         if letter == "m" and not 0 <= value <= 15:
             raise Refused(f"comparison mask {value}")

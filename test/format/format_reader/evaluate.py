@@ -164,8 +164,8 @@ SCALARS: dict[str, Callable[..., Any]] = {
         for name in ("sqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "floor", "ceil")
     },
     "eq_dtype": lambda a, b: a == b,
-    "dtype_size": lambda a: (DTYPES[a.number][1] + 7) // 8,
-    "dtype_is_float": lambda a: DTYPES[a.number][2] == "Float",
+    "dtype_size": lambda a: (DTYPES[a.number][1] + 7) // 8 if a.number else 0,
+    "dtype_is_float": lambda a: a.number != 0 and DTYPES[a.number][2] == "Float",
 }
 QUERIES: dict[str, Callable[..., Any]] = {
     "dtype_of": lambda t: DType(t.dtype),
@@ -203,7 +203,7 @@ def as_text(value: Any) -> bytes:
         case tuple():
             text = "[" + ", ".join(map(str, value)) + "]"
         case DType():
-            text = DTYPES[value.number][0]
+            text = DTYPES[value.number][0] if value.number else "none"
         case Tensors():
             text = f"a list of {len(value.items)} tensors"
         case View():
@@ -267,8 +267,8 @@ class Evaluation:
 
     def bind_one(self, k: int, value: Any) -> Any:
         letter, (name, written) = self.plan.functions[0].registers[k], self.plan.functions[0].parameters[k]
-        if value is None and letter in "tfF":
-            return None if letter == "t" else math.nan
+        if value is None and letter in "tfFd":
+            return {"t": None, "d": DType(0)}.get(letter, math.nan)
         kinds = {"t": Tensor, "i": int, "f": float, "b": bool, "l": tuple, "d": DType, "s": bytes, "v": list}
         if type(value) is not kinds[letter.lower()]:
             raise Failed(f"argument `{name}` is of another type")

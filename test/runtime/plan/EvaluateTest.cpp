@@ -217,6 +217,46 @@ TEST(PlanEvaluate, AllocatesNoElementsOfLessThanAByte) {
   }
 }
 
+TEST(PlanEvaluate, TakesAbsentDTypes) {
+  DecodedModule module;
+  module.strings = {"ns::op", "d"};
+  Function &f = module.functions.emplace_back();
+  f.registerTypes = "dldbdt";
+  f.parameters = {{1, false}};
+  f.resultTypes = "t";
+  f.add(Opcode::list, Regs{1}, {}, {});
+  f.add(Opcode::const_dtype, Regs{2}, {}, Values{0});
+  f.add(Opcode::eq_dtype, Regs{3}, Regs{0, 2}, {});
+  f.add(Opcode::const_dtype, Regs{4}, {}, Values{static_cast<int64_t>(DType::Int8)});
+  f.add(Opcode::select, Regs{4}, Regs{3, 4, 0}, {});
+  f.add(Opcode::empty, Regs{5}, Regs{1, 4}, {});
+  f.add(Opcode::ret, {}, Regs{5}, {});
+  Program program = load(module);
+  Argument given;
+  given.kind = Argument::Kind::DType;
+  given.integer = static_cast<int64_t>(DType::Float16);
+  for (const Argument &argument : {Argument(), given}) {
+    Resolution resolution;
+    std::vector<Argument> call = {argument};
+    ASSERT_FALSE(evaluate(program, call, resolution));
+    EXPECT_EQ(resolution.outputs[0].dtype, argument.kind == given.kind ? DType::Float16 : DType::Int8);
+  }
+  DecodedModule unguarded;
+  unguarded.strings = {"ns::op", "d"};
+  Function &g = unguarded.functions.emplace_back();
+  g.registerTypes = "dlt";
+  g.parameters = {{1, false}};
+  g.resultTypes = "t";
+  g.add(Opcode::list, Regs{1}, {}, {});
+  g.add(Opcode::empty, Regs{2}, Regs{1, 0}, {});
+  g.add(Opcode::ret, {}, Regs{2}, {});
+  Resolution resolution;
+  std::vector<Argument> absent(1);
+  auto error = evaluate(load(unguarded), absent, resolution);
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message, testing::HasSubstr("it has no dtype"));
+}
+
 TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   DecodedModule module;
   module.strings = {"ns::op"};
