@@ -43,11 +43,11 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         runtime("gcc", ("gcc", "g++"), "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DKPKG_SANITIZE=undefined"),
         *CTEST,
     ),
-    # Tests of a file stay with one worker, because they share loaded data. Those of wheels and of Debian packages compile
-    # the runtime again.
+    # Tests of a file stay with one worker, because they share loaded data. Those of wheels and Debian packages compile the
+    # runtime again.
     "python": (
-        [PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40", "--ignore=test/python/test_wheel.py"]
-        + ["--ignore=test/python/test_deb.py", "test/python"],
+        [PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40"]
+        + ["--ignore-glob=*/test_wheel*.py", "--ignore=test/python/test_deb.py", "test/python"],
         *PYTEST,
     ),
 }
@@ -61,7 +61,11 @@ STEPS: dict[str, tuple[list[str], str, str]] = {
         + ["^(VectorMathTest|DotCodeTest|IsaTest)$"],
         *CTEST,
     ),
-    "wheel": ([PYTHON, "-m", "pytest", "test/python/test_wheel.py", "test/python/test_install.py"], *PYTEST),
+    "wheel": (
+        [PYTHON, "-m", "pytest", "test/python/test_wheel.py", "test/python/test_wheel_aarch64.py"]
+        + ["test/python/test_install.py"],
+        *PYTEST,
+    ),
     "deb": ([PYTHON, "-m", "pytest", "test/python/test_deb.py"], *PYTEST),
 }
 

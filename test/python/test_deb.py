@@ -83,9 +83,8 @@ def test_lintian_finds_no_errors(debs):
 )
 def test_works_in_a_clean_system(debs, tmp_path):
     root, release = tmp_path / "root", os.environ.get("KPKG_DEBIAN", "bookworm")
-    made = subprocess.run(
-        ["mmdebstrap", "--variant=apt", "--include=g++,make,cmake,pkg-config", release, root], capture_output=True, text=True
-    )
+    options = ("--variant=apt", "--include=g++,make,cmake,pkg-config")
+    made = subprocess.run(["mmdebstrap", *options, release, root], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr[-4000:]
     folder = root / "srv"
     for path in (*debs, BUILD / "test/runtime/sample.kpkg", ROOT / "test/tools/kpkg/inputs/doubled.k"):
