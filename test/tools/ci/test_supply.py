@@ -19,7 +19,24 @@ def requirements(name):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-models.txt", "requirements-wheel.txt"])
+def pinned():
+    """Returns the digests of the files of each requirement that wheels are built with."""
+    text = (ROOT / "tools" / "requirements-wheel.txt").read_text().replace("\\\n", "")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return {requirement: digests for requirement, *digests in lines}
+
+
+def test_wheels_are_built_with_pinned_files():
+    assert [name for name in pinned() if not re.fullmatch(r"[\w-]+==[\d.]+", name)] == []
+    for name, digests in pinned().items():
+        assert digests and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", digest) for digest in digests), name
+    assert sum(name.startswith(("nanobind==", "scikit-build-core==", "ziglang==")) for name in pinned()) == 3
+    versions = dict(line.split("==") for line in requirements("requirements.txt"))
+    for name, version in (requirement.split("==") for requirement in pinned()):
+        assert versions.get(name, version) == version, f"tools/requirements.txt has another version of {name}"
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-models.txt"])
 def test_requirements_have_exact_versions(name):
     assert [line for line in requirements(name) if not re.fullmatch(r"[\w-]+==[\d.]+", line)] == []
 
@@ -43,7 +60,19 @@ def test_wheels_carry_the_licences():
 
 @pytest.mark.parametrize(
     "name",
-    ["nlohmann/json", "fmt", "libsodium", "Zstandard", "oneTBB", "nanobind", "LLVM, MLIR, lld", "ANTLR 4", "CLI11", "OpenSSL"],
+    [
+        "nlohmann/json",
+        "fmt",
+        "libsodium",
+        "Zstandard",
+        "oneTBB",
+        "nanobind",
+        "LLVM, MLIR, lld",
+        "zlib",
+        "ANTLR 4",
+        "CLI11",
+        "OpenSSL",
+    ],
 )
 def test_all_that_is_linked_has_its_licence(name):
     assert re.search(
