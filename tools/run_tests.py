@@ -43,8 +43,8 @@ SUITES: dict[str, tuple[list[str], str, str]] = {
         runtime("gcc", ("gcc", "g++"), "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DKPKG_SANITIZE=undefined"),
         *CTEST,
     ),
-    # Tests of a file stay with one worker, because they share loaded data. Those of wheels and Debian packages compile the
-    # runtime again.
+    # Tests of a file stay with one worker, because they share loaded data. Those of wheels and Debian packages compile
+    # the runtime again.
     "python": (
         [PYTHON, "-m", "pytest", "-n2", "--dist=loadfile", "--durations=40"]
         + ["--ignore-glob=*/test_wheel*.py", "--ignore=test/python/test_deb.py", "test/python"],
