@@ -6,6 +6,7 @@
 #include "runtime/package/Library.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Profile.h"
+#include "runtime/package/Record.h"
 
 namespace kpkg::package {
 
@@ -206,9 +207,19 @@ static Status checkResults(const OpEntry &op, const kpkg_call &call) {
 
 static bool isRefusal(const Status &status) { return !status && status.error().status == KPKG_ERROR_NO_INSTANCE; }
 
-Status CallableOp::record(kpkg_call &call, bool fallsBack) const {
-  if (!isProfiling()) [[likely]]
+Status CallableOp::observe(kpkg_call &call, bool fallsBack) const {
+  if (!isObserved()) [[likely]]
     return run(call, fallsBack);
+  std::optional<RecordedCall> recorded;
+  if (isObservedBy(Recording))
+    recorded = RecordedCall::begin(*this, call);
+  Status status = isProfiling() ? profile(call, fallsBack) : run(call, fallsBack);
+  if (recorded)
+    recorded->finish(call, status.ok());
+  return status;
+}
+
+Status CallableOp::profile(kpkg_call &call, bool fallsBack) const {
   ProfiledCall recorded(entry().name);
   uint64_t before = counters.fallbacks.load(std::memory_order_relaxed);
   Status status = run(call, fallsBack);

@@ -77,9 +77,9 @@ public:
   /// Returns how many calls a packaged reference ran.
   uint64_t referenceCalls() const { return counters.references.load(std::memory_order_relaxed); }
 
-  Status call(kpkg_call &call) const { return record(call, true); }
+  Status call(kpkg_call &call) const { return observe(call, true); }
   /// Calls only packages. If none can run the call, returns KPKG_ERROR_NO_INSTANCE and does not count it.
-  Status callPackaged(kpkg_call &call) const { return record(call, false); }
+  Status callPackaged(kpkg_call &call) const { return observe(call, false); }
   Status infer(kpkg_call &call) const;
   kpkg_op_stats stats() const;
   std::map<std::string, uint64_t> fallbackReasons() const;
@@ -87,7 +87,8 @@ public:
   kpkg_policy effectivePolicy() const;
 
 private:
-  Status record(kpkg_call &call, bool fallsBack) const;
+  Status observe(kpkg_call &call, bool fallsBack) const;
+  Status profile(kpkg_call &call, bool fallsBack) const;
   Status run(kpkg_call &call, bool fallsBack) const;
   Status tryCall(kpkg_call &call, Frame &frame) const;
   Result<PinnedCall> planFor(const PackagedOp &op, Frame &frame) const;

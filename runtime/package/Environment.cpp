@@ -3,6 +3,7 @@
 #include "runtime/package/Environment.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Log.h"
+#include "runtime/package/Observers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -16,10 +17,10 @@
 namespace kpkg::package {
 
 /// What the runtime, the command and the Python package read.
-constexpr std::string_view variables[] = {"KPKG_CACHE_DIR",   "KPKG_COMMAND",  "KPKG_CUDA_DRIVER", "KPKG_CUPTI",
-                                          "KPKG_DISABLE",     "KPKG_FALLBACK", "KPKG_LOCK",        "KPKG_LOG",
-                                          "KPKG_NUM_THREADS", "KPKG_NVDISASM", "KPKG_NVTX",        "KPKG_PATH",
-                                          "KPKG_PTXAS",       "KPKG_REQUIRE",  "KPKG_TARGET",      "KPKG_TRUST"};
+constexpr std::string_view variables[] = {
+    "KPKG_CACHE_DIR", "KPKG_COMMAND", "KPKG_CUDA_DRIVER",  "KPKG_CUPTI",    "KPKG_DISABLE", "KPKG_FALLBACK",
+    "KPKG_LOCK",      "KPKG_LOG",     "KPKG_NUM_THREADS",  "KPKG_NVDISASM", "KPKG_NVTX",    "KPKG_PATH",
+    "KPKG_PTXAS",     "KPKG_RECORD",  "KPKG_RECORD_LIMIT", "KPKG_REQUIRE",  "KPKG_TARGET",  "KPKG_TRUST"};
 /// What builds, tests and measurements of kpkg itself read. Users' lists leave them out.
 constexpr std::string_view developersVariables[] = {"KPKG_ADAPTER_PACKAGES",
                                                     "KPKG_BUILD_DIR",
@@ -97,6 +98,20 @@ bool parseTrust(std::string_view text, kpkg_trust &level, std::vector<std::strin
   return true;
 }
 
+/// Reads KPKG_RECORD, and starts the record.
+static void readRecord(Environment &found) {
+  found.record = variable("KPKG_RECORD");
+  if (std::string_view limit = variable("KPKG_RECORD_LIMIT"); !limit.empty()) {
+    uint32_t mebibytes = 0;
+    auto [end, problem] = std::from_chars(limit.data(), limit.data() + limit.size(), mebibytes);
+    if (problem != std::errc() || end != limit.data() + limit.size())
+      notUnderstood("KPKG_RECORD_LIMIT", limit, "a number of MiB");
+    else
+      found.recordBytes = uint64_t(mebibytes) << 20;
+  }
+  setObserver(Recording, !found.record.empty());
+}
+
 static Environment readEnvironment() {
   Environment found;
   warnOfUnknownVariables();
@@ -135,6 +150,7 @@ static Environment readEnvironment() {
   if (!found.disableAll && disable != "0")
     found.disable = splitList(disable, ',');
   found.path = variable("KPKG_PATH");
+  readRecord(found);
   if (std::string_view threads = variable("KPKG_NUM_THREADS"); !threads.empty()) {
     auto [end, problem] = std::from_chars(threads.data(), threads.data() + threads.size(), found.threads);
     if (problem != std::errc() || end != threads.data() + threads.size() || found.threads < 1 ||

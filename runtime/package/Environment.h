@@ -5,6 +5,7 @@
 
 #include <kpkg/kpkg.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct Environment {
   int threads = 0;
   /// KPKG_PATH
   std::string path;
+  /// KPKG_RECORD, a folder for recorded calls, and the limit of their arguments, KPKG_RECORD_LIMIT in MiB.
+  std::string record;
+  uint64_t recordBytes = uint64_t(4096) << 20;
 
   /// The first call also warns of ops in KPKG_DISABLE and KPKG_FALLBACK that no opened package has.
   bool isDisabled(std::string_view op) const;

@@ -12,8 +12,6 @@
 
 namespace kpkg::package {
 
-std::atomic<bool> detail::profiling = false;
-
 namespace {
 
 /// Limit of records, so that a profile that is never stopped does not exhaust memory. Later ones are only counted.
@@ -80,7 +78,7 @@ Status startProfile(bool ranges, bool onlyEvents) {
   for (device::Driver *driver : drivers())
     if (device::Profiler *profiler = driver->profiler())
       profiler->start(now, onlyEvents);
-  detail::profiling.store(true, std::memory_order_release);
+  setObserver(Profiling, true);
   return {};
 }
 
@@ -140,7 +138,7 @@ ProfiledLaunch::~ProfiledLaunch() {
 
 std::string stopProfile() {
   using nlohmann::ordered_json;
-  detail::profiling.store(false, std::memory_order_release);
+  setObserver(Profiling, false);
   Profile &taken = profile();
   std::lock_guard guard(taken.lock);
   for (device::Driver *driver : drivers())

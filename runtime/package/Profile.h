@@ -3,19 +3,15 @@
 #ifndef KPKG_PACKAGE_PROFILE_H
 #define KPKG_PACKAGE_PROFILE_H
 
+#include "runtime/package/Observers.h"
 #include "runtime/package/PlannedCall.h"
 
-#include <atomic>
 #include <string>
 
 namespace kpkg::package {
 
-namespace detail {
-extern std::atomic<bool> profiling;
-}
-
-/// Returns whether calls are recorded. Costs one load.
-inline bool isProfiling() { return detail::profiling.load(std::memory_order_relaxed); }
+/// Returns whether calls are profiled. Costs one load.
+inline bool isProfiling() { return isObservedBy(Profiling); }
 
 /// Starts a profile. With `onlyEvents`, CUPTI is not used for times on GPUs.
 Status startProfile(bool ranges, bool onlyEvents);

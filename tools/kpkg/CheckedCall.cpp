@@ -10,9 +10,11 @@ namespace kpkg::command {
 
 Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string> &inputs, const Place &place) {
   auto given = parseInputs(inputs, 0);
-  if (!given)
-    return given.error();
-  auto named = moveTo(place, *given);
+  return given ? outcome(op, *given, place) : given.error();
+}
+
+Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<Named> &given, const Place &place) {
+  auto named = moveTo(place, given);
   if (!named)
     return named.error();
   auto results = op.call(place.stream, {}, *named);

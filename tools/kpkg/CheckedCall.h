@@ -11,6 +11,8 @@ namespace kpkg::command {
 /// Returns the outcome of a call on the host: results, then the tensors that it writes. The arguments are created anew,
 /// since calls may write to them.
 Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<std::string> &inputs, const Place &place);
+/// The same with arguments on the host, which the call may write to.
+Result<std::vector<Tensor>> outcome(const Op &op, const std::vector<Named> &given, const Place &place);
 
 /// Returns the first disagreement of two outcomes; empty if there is none. `flops` as for allowedError(), which
 /// `tolerance` replaces.

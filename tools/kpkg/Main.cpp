@@ -56,6 +56,7 @@ int main(int argc, char **argv) {
   addInfo(app, exitCode);
   addExplain(app, exitCode);
   addVerify(app, exitCode);
+  addReplay(app, exitCode);
   addSign(app, exitCode);
   addLock(app, exitCode);
   addKeygen(app, exitCode);
