@@ -98,6 +98,19 @@ def states(ops: Any) -> Iterator[Case]:
     rule = (q, k, v, decay, beta, None, None, True)
     yield "gated_delta_rule 32768x16x128", 0, {"kpkg": lambda: ops.gated_delta_rule(*rule)}
     yield "gated_linear_attention 32768x16x128", 0, {"kpkg": lambda: ops.gated_linear_attention(q, k, v, decay)}
+    for x in (q, k, v, decay, beta):
+        x.requires_grad_()
+    for name, call, leaves in (
+        ("gated_delta_rule", lambda: ops.gated_delta_rule(*rule)[0], (q, k, v, decay, beta)),
+        ("gated_linear_attention", lambda: ops.gated_linear_attention(q, k, v, decay)[0], (q, k, v, decay)),
+    ):
+        o = call()
+        given = torch.randn_like(o)
+        yield (
+            f"{name} 32768x16x128, gradients",
+            0,
+            {"kpkg": lambda o=o, x=leaves, y=given: torch.autograd.grad(o, x, y, retain_graph=True)},
+        )
     x, dt, a = drawn(1, 8192, 64, 64), uniform(1, 8192, 64) * 0.1, -uniform(64)
     mamba = (x, dt, a, drawn(1, 8192, 1, 128), drawn(1, 8192, 1, 128), uniform(64), None, None, None, True)
     yield "mamba2_scan 8192x64x64, state 128", 0, {"kpkg": lambda: ops.mamba2_scan(*mamba)}

@@ -52,19 +52,60 @@ def attended(q, k, v, g, beta, state, normed):
     return torch.stack(out, 1), state
 
 
-@pytest.mark.parametrize("length", [1, 70])
+def check_gradients(call, name, dtype, length, strength, normed):
+    """Compares gradients with those of the recurrence in float64. `strength` is the largest logarithm of a decay."""
+    delta, wide = name == "gated_delta_rule", torch.float64 if dtype == torch.float64 else torch.float32
+    q, k, v, _, beta = heads(length, dtype)
+    g = -(torch.rand(2, length, 4, dtype=torch.float64) ** 4) * strength
+    k = k if normed else F.normalize(k.double(), dim=-1).to(dtype)
+    rows = (q, k, v, g.to(wide), drawn(2, 4, 20, 24, dtype=wide), *([beta.to(wide)] if delta else []))
+    inputs = [t.detach().requires_grad_() for t in rows]
+    rest = (inputs[5], None, inputs[4], normed) if delta else (None, inputs[4])
+    found = call(*inputs[:4], *rest)
+    upstream = [torch.randn_like(t) for t in found]
+    exact = [t.detach().double().requires_grad_() for t in inputs]
+    expected = attended(*exact[:4], exact[5] if delta else None, exact[4], normed)
+    gradients = torch.autograd.grad(found, inputs, upstream)
+    error = 1024 * torch.finfo(wide).eps if dtype == wide else 8 * torch.finfo(dtype).eps
+    for gradient, wanted in zip(gradients, torch.autograd.grad(expected, exact, [t.double() for t in upstream])):
+        size = float(wanted.abs().max())
+        assert_close(gradient.double(), wanted, rtol=0, atol=error * size)
+
+
+FORMS = [("gated_linear_attention", False), ("gated_delta_rule", False), ("gated_delta_rule", True)]
+
+
+@pytest.mark.parametrize(
+    "dtype, length, strength",
+    [
+        (torch.float64, 1, 0.1),
+        (torch.float64, 65, 20),
+        (torch.float32, 64, 0.1),
+        (torch.float32, 197, 20),
+        (torch.bfloat16, 63, 0.1),
+        (torch.bfloat16, 65, 20),
+    ],
+)
+@pytest.mark.parametrize("name, normed", FORMS)
+def test_gradients_are_those_of_the_recurrence(ops, name, normed, dtype, length, strength):
+    check_gradients(getattr(torch.ops.kpkg, name), name, dtype, length, strength, normed)
+
+
 @pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
-def test_gradients_are_those_of_the_recurrence(ops, name, length):
-    q, k, v, g, beta = heads(length)
-    delta = name == "gated_delta_rule"
-    inputs = [t.requires_grad_() for t in (q, k, v, g, drawn(2, 4, 20, 24), *([beta] if delta else []))]
-    rest = (beta, None, inputs[4], True) if delta else (None, inputs[4])
+def test_gradients_of_empty_sequences(ops, name):
+    q, k, v, g, beta = (x[:, :0].requires_grad_() for x in heads(1))
+    state = drawn(2, 4, 20, 24).requires_grad_()
+    rest = (beta, None, state) if name == "gated_delta_rule" else (None, state)
+    _, last = getattr(torch.ops.kpkg, name)(q, k, v, g, *rest)
+    assert torch.equal(torch.autograd.grad(last.sum(), state)[0], torch.ones_like(state))
+
+
+@pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
+def test_second_derivatives_differentiate_the_fallback(ops, name):
+    q, k, v, g, beta = (x[:1, :, :2].requires_grad_() for x in heads(3))
+    inputs = (q, k, v, g, beta) if name == "gated_delta_rule" else (q, k, v, g)
     with kpkg.fallback_policy("silent"):
-        found = getattr(torch.ops.kpkg, name)(q, k, v, g, *rest)
-        expected = attended(q, k, v, g, beta if delta else None, inputs[4], delta)
-        assert_close(found, expected)
-        upstream = [torch.randn_like(t) for t in expected]
-        assert_close(torch.autograd.grad(found, inputs, upstream), torch.autograd.grad(expected, inputs, upstream))
+        assert torch.autograd.gradgradcheck(lambda *x: getattr(torch.ops.kpkg, name)(*x)[0], inputs, fast_mode=True)
 
 
 def test_gradients_of_a_scan(ops):
