@@ -38,10 +38,11 @@ def differentiable(function: Transformed, values: Values, run: Callable[..., Any
         arrays = tuple(tensor.value for tensor in tensors)
         results = made(*arrays)
         flags = _flags_array(tuple(tensor.perturbed for tensor in tensors))
-        return results, (flags, _saved(function, values, arrays, results))
+        dtypes = [jnp.zeros(0, array.dtype) for array in arrays]
+        return results, (flags, _saved(function, values, arrays, results), dtypes)
 
     def backward(saved: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        needs, arrays = _flags(saved[0]), saved[1]
+        needs, arrays, dtypes = _flags(saved[0]), *saved[1:]
         if all(gradient is None or isinstance(gradient, SymbolicZero) for gradient in gradients):
             return (None,) * len(needs)
         if function.gradient is None:
@@ -49,7 +50,9 @@ def differentiable(function: Transformed, values: Values, run: Callable[..., Any
                 f"{function.op.name} has no gradient in its package: give it one by jax.custom_vjp, or call it with "
                 "jax.lax.stop_gradient of its arguments"
             )
-        return _gradients(function, values, needs, iter(arrays), gradients)
+        found = _gradients(function, values, needs, iter(arrays), gradients)
+        # An op with `dtype=` may leave it to the framework, as PyTorch's engine does, to convert to the input's dtype.
+        return tuple(None if each is None else each.astype(like.dtype) for each, like in zip(found, dtypes))
 
     made.defvjp(forward, backward, symbolic_zeros=True)
     return made
