@@ -113,9 +113,44 @@ def test_autocast_keeps_a_given_dtype(function):
         assert function(kpkg, x, torch.bfloat16).dtype == torch.bfloat16
 
 
-def test_what_is_no_dtype_of_a_result(function):
-    with pytest.raises(kpkg.KernelError, match="dtype is int64, expected float32, float64, float16 or bfloat16"):
-        function(kpkg, torch.ones(2, 3, 4), torch.int64)
+@pytest.mark.parametrize("own", [torch.float32, *OTHERS])
+def test_integers_fall_back(function, own):
+    """Results are PyTorch's, or errors where PyTorch has none. Fake tensors promise their dtype and strides."""
+    with kpkg.fallback_policy("silent"):
+        for dtype in [torch.int32, torch.int64] if own == torch.float32 else [None, torch.int32]:
+            for x in (numbers(own), numbers(own).transpose(0, 2), numbers(own, (3, 0, 2))):
+                try:
+                    wanted = function(torch, x, dtype)
+                except RuntimeError:
+                    with pytest.raises(kpkg.KernelError, match="a mean is a float"):
+                        function(kpkg, x, dtype)
+                    continue
+                found = function(kpkg, x, dtype)
+                assert found.dtype == wanted.dtype and torch.equal(found, wanted)
+                with torch._subclasses.FakeTensorMode() as mode:
+                    fake = function(kpkg, mode.from_tensor(x), dtype)
+                assert fake.dtype == found.dtype and fake.stride() == found.stride()
+
+
+def test_integer_results_have_no_gradient(packages):
+    with kpkg.fallback_policy("silent"):
+        found = kpkg.load(packages["scan"]).cumsum(torch.ones(3, requires_grad=True), 0, dtype=torch.int64)
+    assert found.tolist() == [1, 2, 3] and not found.requires_grad
+
+
+def test_products_of_an_integer(packages):
+    with kpkg.fallback_policy("silent"):
+        found = kpkg.load(packages["reduction"]).prod(torch.tensor(3, dtype=torch.int8))
+    assert found.dtype == torch.int64 and found == 3
+
+
+def test_gradients_of_sums_read_no_input(packages):
+    """A NaN of the input does not reach the gradient, and the gradient has the strides of the input."""
+    library = kpkg.load(packages["reduction"])
+    x = torch.full((5, 4, 3), torch.nan, dtype=torch.bfloat16).permute(2, 0, 1).requires_grad_()
+    for op, share in ((library.sum, 1.0), (library.mean, 0.25)):
+        (found,) = torch.autograd.grad(op(x, [2], dtype=torch.float32).sum(), x)
+        assert torch.equal(found, torch.full_like(x, share)) and found.stride() == x.stride()
 
 
 def test_gradients_in_jax(packages):

@@ -105,9 +105,8 @@ def _dimensions(dim: Any) -> list[int]:
 
 def reduction(op: str) -> Any:
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-        result: Tensor = getattr(library("reduction"), op)(
-            input if dtype is None else input.to(dtype), _dimensions(dim), keepdim
-        )
+        chosen = {} if dtype is None else {"dtype": dtype}
+        result: Tensor = getattr(library("reduction"), op)(input, _dimensions(dim), keepdim, **chosen)
         return result
 
     return call
@@ -141,7 +140,7 @@ def vector_norm(
 
 def scan(op: str) -> Any:
     def call(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-        result: Tensor = getattr(library("scan"), op)(input if dtype is None else input.to(dtype), dim)
+        result: Tensor = getattr(library("scan"), op)(input, dim, dtype)
         return result
 
     return call

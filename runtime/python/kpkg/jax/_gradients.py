@@ -42,7 +42,7 @@ def differentiable(function: Transformed, values: Values, run: Callable[..., Any
         return results, (flags, _saved(function, values, arrays, results), dtypes)
 
     def backward(saved: Any, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        needs, arrays, dtypes = _flags(saved[0]), *saved[1:]
+        needs, arrays, dtypes = _flags(saved[0]), saved[1], saved[2]
         if all(gradient is None or isinstance(gradient, SymbolicZero) for gradient in gradients):
             return (None,) * len(needs)
         if function.gradient is None:
