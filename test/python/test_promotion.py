@@ -57,6 +57,41 @@ def test_elementwise(name, dtype, ops):
     compare(op(x[0, 0], 0.1), theirs(x[0, 0], 0.1), "a number and a tensor without dimensions")
 
 
+MASK = torch.tensor([True, False])
+BESIDE_BOOLS = [(torch.ones(2), MASK), (MASK, torch.ones(2).bfloat16()), (torch.ones(2), True), (True, torch.ones(2))]
+BESIDE_BOOLS += [(MASK.long(), MASK), (MASK, 1), (MASK, 0.5), (torch.ones(2).half(), MASK[0]), (MASK.byte(), True)]
+
+
+@pytest.mark.parametrize("a, b", BESIDE_BOOLS)
+def test_differences_of_bools_are_refused(a, b, ops):
+    for run in (lambda: ops["kpkg::sub"](a, b), lambda: ops["kpkg::sub"](a, b, alpha=2.0)):
+        with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
+            run()
+    with kpkg.fallback_policy("silent"):
+        for name in ("add", "mul"):
+            found, expected = ops[f"kpkg::{name}"](a, b), ELEMENTWISE[name](as_tensor(a), b)
+            assert found.dtype == expected.dtype and torch.equal(found, expected)
+
+
+def test_alpha_of_integers_is_an_integer(ops):
+    x, y = torch.tensor([2**60 + 1, -3, 5]), torch.tensor([7, 2**59 + 1, -1])
+    with kpkg.fallback_policy("silent"):
+        for alpha in (1, 3, -2):
+            assert torch.equal(ops["kpkg::add"](x, y, alpha=alpha), torch.add(x, y, alpha=alpha))
+            assert torch.equal(ops["kpkg::sub"](x.byte(), y, alpha=alpha), torch.sub(x.byte(), y, alpha=alpha))
+        with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+            ops["kpkg::add"](x, y, alpha=1.5)
+
+
+def test_numbers_out_of_range(ops):
+    """Floats become infinite, as in PyTorch."""
+    x = torch.tensor([1.0, -1.0, 0.0])
+    for value in (1e300, -1e300, 2**63):
+        for dtype in (torch.float32, torch.bfloat16):
+            found, expected = ops["kpkg::mul"](x.to(dtype), value), x.to(dtype) * value
+            assert_close(found, expected, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
 def test_numbers_keep_the_digits_that_the_dtype_has_not(dtype, ops):
     x = torch.randn(4096).to(dtype)

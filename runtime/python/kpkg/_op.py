@@ -157,7 +157,8 @@ class Op(Signature, CallableOp):
         Raises the error with its type back otherwise.
         """
         found = restored(error)
-        if self.rules.promotion and (call := _promotion.promoted(self, args, kwargs)) is not None:
+        theirs = self.implementation
+        if self.rules.promotion and (call := _promotion.promoted(self, args, kwargs, theirs)) is not None:
             self.promotions[call.casts] = self.promotions.get(call.casts, 0) + 1
             return call.run(self)
         if found is error:  # PyTorch's dispatcher reports arguments that do not fit the schema as a RuntimeError

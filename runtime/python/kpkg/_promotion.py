@@ -9,6 +9,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from numbers import Real
@@ -39,16 +40,20 @@ class Promoted(NamedTuple):
         return results.to(self.result)
 
 
-def promoted(op: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Promoted | None:
+def promoted(
+    op: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], theirs: Callable[..., Any] | None = None
+) -> Promoted | None:
     """Returns the call with operands of one dtype, by ``torch.result_type``.
 
-    Returns None if they already have one dtype, or are not numbers and tensors.
+    `theirs` is PyTorch's implementation. Returns None if the operands already have one dtype, or are not numbers and
+    tensors. Raises PyTorch's error for bools that it refuses beside another dtype.
     """
     import torch
 
     names = [argument.name for argument in op.arguments]
     given = dict(zip(names, args)) | kwargs
     is_elementwise = op.rules.dimensions == "elementwise"
+    parameters = {a.name for a in op.arguments if a.optional}
     operands = {a.name: given[a.name] for a in op.arguments if a.is_tensor and given.get(a.name) is not None}
     tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
     numbers = [value for value in operands.values() if not isinstance(value, torch.Tensor)]
@@ -66,7 +71,8 @@ def promoted(op: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pr
     changed: dict[str, Any] = {}
     for name, value in operands.items():
         if not isinstance(value, torch.Tensor):
-            changed[name] = torch.full((), value, dtype=wide, device=device)
+            number = value if name in parameters else _converted(value, wide)
+            changed[name] = torch.full((), number, dtype=wide, device=device)
         elif is_elementwise and value.dim() == 0 and has_dimensions:
             keeps = value.dtype in (dtype, wide) and value.device == device
             changed[name] = value if keeps else value.to(device=device, dtype=wide)
@@ -74,6 +80,8 @@ def promoted(op: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pr
             changed[name] = value.to(compute)
     if all(changed[name] is operands[name] for name in operands):
         return None
+    if theirs is not None and is_elementwise and dtype != torch.bool and any(map(_is_bool, operands.values())):
+        _check_refusal(theirs, {name: given[name] for name in names if name in given}, operands)
     kinds = ", ".join(str(v.dtype)[6:] if isinstance(v, torch.Tensor) else "number" for v in operands.values())
     if op.rules.promotion == "first":
         dtype = tensors[0].dtype
@@ -87,6 +95,44 @@ def _result_type(operands: list[Any]) -> torch.dtype:
 
     first = torch.result_type(operands[0], operands[min(1, len(operands) - 1)])
     return reduce(lambda found, value: torch.result_type(torch.empty(1, dtype=found), value), operands[2:], first)
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Any:
+    """Returns the value that a number has in a dtype beside tensors.
+
+    PyTorch's integers wrap around, and its floats become infinite. `torch.full` refuses such numbers, as PyTorch does
+    for numbers that are parameters.
+    """
+    import torch
+
+    if dtype.is_floating_point:
+        return math.copysign(math.inf, value) if abs(value) > torch.finfo(dtype).max else value
+    if dtype == torch.bool or dtype.is_complex:
+        return value
+    limits = torch.iinfo(dtype)
+    return (int(value) - limits.min) % (1 << limits.bits) + limits.min
+
+
+def _is_bool(value: Any) -> bool:
+    import torch
+
+    return value.dtype == torch.bool if isinstance(value, torch.Tensor) else isinstance(value, bool)
+
+
+def _check_refusal(theirs: Callable[..., Any], given: dict[str, Any], operands: dict[str, Any]) -> None:
+    """Raises PyTorch's error for a call that it refuses, of which a cast of bools would hide the cause.
+
+    Tensors have no elements in place of their own. PyTorch's functions without memory ("meta") check less.
+    """
+    import torch
+
+    empty = {
+        name: torch.empty([0] if value.dim() else [], dtype=value.dtype)
+        if isinstance(value, torch.Tensor)
+        else torch.tensor(value)
+        for name, value in operands.items()
+    }
+    theirs(**given | empty)
 
 
 def _accumulator(dtype: torch.dtype) -> torch.dtype:
