@@ -66,7 +66,7 @@ def choices(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
 def fills(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     for label, a, b, c in operands(dtype, generator):
         if torch.broadcast_shapes(a.shape, c.shape) == a.shape:
-            yield Sample((a, c > 0, -2.5), label=label)
+            yield Sample((a, c > 0, -2.5 if dtype.is_signed else 2.5), label=label)
 
 
 def limits(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
@@ -118,7 +118,7 @@ SPECS = [
         "kpkg::masked_fill",
         lambda input, mask, value: input.masked_fill(mask, value),
         fills,
-        ALL_FLOATS,
+        DTYPES,
         accumulation=0.0,
         benchmarks=benchmarks(lambda a, b: (a, b > 0, 1.0)),
         eager=lambda input, mask, value: input.masked_fill(mask, value),

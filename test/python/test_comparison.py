@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import kpkg
 import pytest
 import torch
 from torch.testing import assert_close
@@ -35,6 +36,48 @@ def test_not_a_number_and_infinities(library, name):
 def test_numbers(library, name):
     for x in (drawn((3, 4)), drawn((3, 4), torch.bfloat16), drawn((3, 4), torch.int64)):
         assert torch.equal(getattr(library, name)(x, 2), getattr(torch, name)(x, 2))
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
+def test_numbers_out_of_range(library, name, dtype):
+    """PyTorch's integers wrap around. A bool beside an integer has the integer's dtype."""
+    x = torch.tensor([0, 1, 44, 100, -128]).to(dtype)
+    for number in (44, 300, -1, -300, 2**31, -(2**40), 2**63 - 1, -(2**63), 0.5, 1e300):
+        for tensor in (x, x.expand(3, 5), x[1]):
+            found, expected = getattr(library, name)(tensor, number), getattr(torch, name)(tensor, number)
+            assert torch.equal(found, expected), (number, tensor)
+
+
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool])
+def test_masked_fill_of_integers(library, dtype):
+    x, mask = drawn((4, 70), torch.int64).to(dtype), drawn((70,)) > 0
+    before = library.masked_fill.stats()["fallbacks"]
+    for value in (0, 2.75, 100, True, -1):
+        for tensor in (x, x[:, ::2], x.t().contiguous().t(), x[:0]):
+            part = mask[:: 70 // tensor.shape[1]]
+            assert torch.equal(library.masked_fill(tensor, part, value), tensor.masked_fill(part, value)), value
+    assert library.masked_fill.stats()["fallbacks"] == before
+    if dtype.is_signed:
+        assert torch.equal(library.masked_fill(x, mask, -2.75), x.masked_fill(mask, -2.75))
+
+
+def test_clamp_of_bools_is_pytorchs(library):
+    x, y = drawn((4, 5)) > 0, drawn((4, 5)) > 0
+    with kpkg.fallback_policy("silent"):
+        for bounds in ((y, None), (None, y)):
+            assert torch.equal(library.clamp(x, *bounds), torch.clamp(x, *bounds))
+    assert torch.equal(library.clamp(x, 0, 1), torch.clamp(x, 0, 1))
+
+
+def test_clamp_refuses_numbers_out_of_range(library):
+    x = torch.ones(2, dtype=torch.uint8)
+    for clamp in (library.clamp, torch.clamp):
+        with pytest.raises(RuntimeError, match="cannot be converted to type uint8_t without overflow"):
+            clamp(x, 0, 300)
 
 
 def test_large_integers(library):
@@ -106,7 +149,10 @@ MISTAKES = [
     ("masked_fill", (X, X, 1.0), r"mask is float32, expected bool"),
     ("masked_fill", (X, torch.ones(4, 2, 3, dtype=torch.bool), 1.0), r"mask has shape .*which .* cannot hold"),
     ("clamp", (X,), r"min and max are None, expected one of them at least"),
-    ("clamp", (X.bool(), X.bool()), r"input is bool, expected numbers"),
+    ("masked_fill", (X.byte(), X > 0, 256.0), r"value 256(\.0)? does not fit uint8"),
+    ("masked_fill", (X.byte(), X > 0, -1.5), r"value -1.5 does not fit uint8"),
+    ("masked_fill", (X.long(), X > 0, math.nan), r"value nan does not fit int64"),
+    ("masked_fill", (X.long(), X > 0, 2.0**60), r"value .* may be rounded"),
     ("eq", (X.to(torch.float8_e5m2), X.to(torch.float8_e5m2)), r"a is float8_e5m2, expected a float of 16 bits"),
 ]
 

@@ -84,8 +84,8 @@ def where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    if isinstance(value, Tensor) or not input.dtype.is_floating_point:
-        raise LeftToPyTorch("values are numbers for floats")
+    if isinstance(value, Tensor) or input.dtype.is_complex:
+        raise LeftToPyTorch("values are numbers")
     if torch.broadcast_shapes(input.shape, mask.shape) != input.shape:
         raise LeftToPyTorch("the result has the shape of the input")
     result: Tensor = library("comparison").masked_fill(input, mask, float(value))
