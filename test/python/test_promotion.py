@@ -83,6 +83,21 @@ def test_alpha_of_integers_is_an_integer(ops):
             ops["kpkg::add"](x, y, alpha=1.5)
 
 
+def test_integers_beside_a_float_without_dimensions(ops):
+    x, y = torch.tensor([[3, -4], [5, 6]]), torch.tensor(0.5)
+    for name, theirs in ELEMENTWISE.items():
+        compare(ops[f"kpkg::{name}"](x, y), theirs(x, y), f"{name} with a float")
+        compare(ops[f"kpkg::{name}"](y, x.byte()), theirs(y, x.byte()), f"{name} with a float on the left")
+
+
+def test_comparisons_without_dimensions_are_bools(ops):
+    for dtype in FLOATS:
+        x = torch.tensor(1.5, dtype=dtype)
+        for name in ("lt", "ge", "ne"):
+            found, expected = ops[f"kpkg::{name}"](x, 2.5), getattr(torch, name)(x, 2.5)
+            assert found.dtype == torch.bool and torch.equal(found, expected)
+
+
 def test_numbers_out_of_range(ops):
     """Floats become infinite, as in PyTorch."""
     x = torch.tensor([1.0, -1.0, 0.0])

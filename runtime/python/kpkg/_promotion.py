@@ -31,9 +31,9 @@ class Promoted(NamedTuple):
 
     def run(self, call: Callable[..., Any]) -> Any:
         """Returns the results of `call`. The first of several results is cast to `result`. The others are
-        statistics."""
+        statistics. Answers of comparisons stay bools."""
         results = call(*self.args, **self.kwargs)
-        if self.result is None:
+        if self.result is None or _is_bool(results):
             return results
         if isinstance(results, tuple):
             return results[0].to(self.result), *results[1:]
