@@ -8,7 +8,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Verifier.h"
-#include "runtime/plan/DType.h"
 
 using namespace mlir;
 
@@ -132,7 +131,7 @@ private:
 
 mlir::Value OpBody::noDType(Location loc) {
   return plan_ir::DTypeConstantOp::create(builder, loc, plan_ir::DTypeType::get(builder.getContext()),
-                                          plan::dtypeName(plan::DType::None));
+                                          plan_ir::absentDTypeName());
 }
 
 mlir::Value OpBody::isNone(const hir::Node &node) {

@@ -38,11 +38,12 @@ Operation *PlanDialect::materializeConstant(OpBuilder &builder, Attribute value,
 }
 
 bool isDTypeName(llvm::StringRef name) { return plan::dtypeFromName({name.data(), name.size()}) != plan::DType::None; }
+llvm::StringRef absentDTypeName() { return plan::dtypeName(plan::DType::None); }
 int64_t dtypeSize(llvm::StringRef name) { return plan::dtypeBytes(plan::dtypeFromName({name.data(), name.size()})); }
 bool dtypeIsFloat(llvm::StringRef name) { return plan::dtypeIsFloat(plan::dtypeFromName({name.data(), name.size()})); }
 
 LogicalResult DTypeConstantOp::verify() {
-  if (!isDTypeName(getValue()) && getValue() != llvm::StringRef(plan::dtypeName(plan::DType::None)))
+  if (!isDTypeName(getValue()) && getValue() != absentDTypeName())
     return emitOpError() << "unknown dtype \"" << getValue() << "\"";
   return success();
 }

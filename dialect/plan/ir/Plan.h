@@ -27,6 +27,8 @@ inline constexpr llvm::StringLiteral argMutAttr = "plan.mut";
 
 /// Returns whether `name` is a dtype of `.k` ("float32", ...).
 bool isDTypeName(llvm::StringRef name);
+/// Returns the name of the dtype of an absent argument.
+llvm::StringRef absentDTypeName();
 /// Returns the bytes of one element of the dtype with this name.
 int64_t dtypeSize(llvm::StringRef name);
 /// Returns whether the dtype with this name is a floating-point type.
