@@ -41,8 +41,9 @@ struct KernelDescription {
 
 /// A tensor map that a launch passes to its kernel.
 struct TensorMapArgument {
-  size_t word = 0;                     ///< the view's address, counted from the launch's first word
-  std::optional<TensorMapShape> shape; ///< empty: the view is absent, and nothing reads its map
+  size_t word = 0; ///< the view's address, counted from the launch's first word
+  TensorMapShape shape;
+  bool isAbsent = false; ///< the view has no memory: its map describes a zero
 };
 
 /// Receives the values of a kernel's `print`, whose text has number `format`, or a number that does not exist.

@@ -180,6 +180,8 @@ static std::string brokenFact(const Kernel &kernel, const Instance &instance, co
     return "needs tensor maps, which this device does not have";
   for (const TensorMap &map : instance.launch->tensorMaps) {
     const LaunchArg &arg = launch.args[size_t(map.arg)];
+    if (arg.view.buffer < 0 && instance.dtypes[size_t(map.arg)] == plan::DType::None)
+      return "needs '" + kernel.args[size_t(map.arg)].name + "', since the package does not tell its dtype";
     if (arg.view.buffer < 0)
       continue;
     std::string what = unmappable(arg.view, map.unit, *limits);

@@ -78,6 +78,21 @@ static device::TensorMapShape mapShape(const TensorMap &map, const View &view, c
   return shape;
 }
 
+/// Returns the shape of the tensor map of an absent view: one element, which is zero. Copies of boxes get zeros from
+/// it, as loads of an absent view do.
+static device::TensorMapShape absentShape(const TensorMap &map, int32_t rank, plan::DType dtype) {
+  View view;
+  view.rank = rank;
+  view.dtype = dtype;
+  std::fill_n(view.shape.begin(), size_t(rank), 1);
+  TensorMap box = map;
+  box.window.reset();
+  device::TensorMapShape shape = mapShape(box, view, {});
+  if (map.window)
+    shape.pixels = map.box.front();
+  return shape;
+}
+
 static std::vector<device::TensorMapArgument> describeTensorMaps(const Instance &instance, const LaunchStep &step,
                                                                  const Kernel &kernel) {
   std::vector<device::TensorMapArgument> maps;
@@ -86,8 +101,10 @@ static std::vector<device::TensorMapArgument> describeTensorMaps(const Instance 
     for (int32_t i = 0; i < map.arg; ++i)
       described.word += wordsOf(kernel.args[size_t(i)]);
     const View &view = step.args[size_t(map.arg)].view;
-    if (view.buffer >= 0) // otherwise absent, and nothing reads its map
-      described.shape = mapShape(map, view, step);
+    described.isAbsent = view.buffer < 0;
+    described.shape = described.isAbsent
+                          ? absentShape(map, kernel.args[size_t(map.arg)].rank, instance.dtypes[size_t(map.arg)])
+                          : mapShape(map, view, step);
   }
   return maps;
 }

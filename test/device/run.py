@@ -36,6 +36,12 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def find_specs() -> None:
+    """Lets specs import each other. Scripts of this folder have names of families, such as moe, so it must not be
+    searched."""
+    sys.path[0] = str(ROOT / "kernels_src")
+
+
 def poisoned(result: Any) -> Any:
     import torch
 
@@ -75,7 +81,7 @@ def check_sample(spec: Any, op: Any, original: Any) -> str | None:
 
 def worker(options: argparse.Namespace) -> int:
     os.environ["KPKG_FALLBACK"] = "strict"
-    sys.path[:0] = [str(ROOT / "kernels_src")]
+    find_specs()
     import kpkg
     import opspec
     import torch
@@ -114,7 +120,7 @@ def main() -> int:
     options = arguments()
     if options.worker:
         return worker(options)
-    sys.path[:0] = [str(ROOT / "kernels_src")]
+    find_specs()
     import kpkg
     import opspec
 

@@ -23,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from run import find_specs, on_gpu
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 DTYPES = ("bfloat16", "float32")
@@ -53,11 +55,10 @@ def small(sample: Any) -> bool:
 def worker(options: argparse.Namespace) -> int:
     """Calls each op of the group with its first small samples."""
     os.environ["KPKG_FALLBACK"] = "strict"
-    sys.path[:0] = [str(ROOT / "kernels_src"), str(Path(__file__).parent)]
+    find_specs()
     import kpkg
     import opspec
     import torch
-    from run import on_gpu
 
     libraries = [kpkg.load(package) for package in options.package]
     specs = {spec.name: spec for spec in opspec.load_specs()}
@@ -113,7 +114,7 @@ def main() -> int:
     options = arguments()
     if options.worker:
         return worker(options)
-    sys.path[:0] = [str(ROOT / "kernels_src")]
+    find_specs()
     import opspec
 
     names = [spec.name for spec in opspec.load_specs() if not options.op or spec.name in options.op]

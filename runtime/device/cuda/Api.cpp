@@ -45,6 +45,7 @@ static Loaded load() {
   find(api.contextPop, "cuCtxPopCurrent_v2");
   find(api.libraryLoad, "cuLibraryLoadData");
   find(api.libraryModule, "cuLibraryGetModule");
+  find(api.libraryGlobal, "cuLibraryGetGlobal");
   find(api.libraryKernel, "cuLibraryGetKernel");
   find(api.kernelFunction, "cuKernelGetFunction");
   find(api.functionSet, "cuFuncSetAttribute");

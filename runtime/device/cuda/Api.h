@@ -70,6 +70,7 @@ struct Api {
   Code (*contextPop)(void **) = nullptr;
   Code (*libraryLoad)(void **, const void *, void *, void *, unsigned, void *, void *, unsigned) = nullptr;
   Code (*libraryModule)(void **, void *) = nullptr;
+  Code (*libraryGlobal)(uint64_t *, size_t *, void *, const char *) = nullptr;
   Code (*libraryKernel)(void **, void *, const char *) = nullptr;
   Code (*kernelFunction)(void **, void *) = nullptr;
   Code (*functionSet)(void *, int, int) = nullptr;

@@ -4,6 +4,7 @@
 #include "runtime/device/cuda/Counters.h"
 #include "runtime/device/cuda/Report.h"
 #include "runtime/device/cuda/TensorMap.h"
+#include "runtime/device/cuda/Zeros.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +23,8 @@ namespace {
 /// A tensor map that follows the words of a launch.
 struct BoundTensorMap {
   size_t word = 0;
-  std::unique_ptr<const TensorMaps> maps; ///< null: the view is absent
+  bool isAbsent = false;
+  std::unique_ptr<const TensorMaps> maps;
 };
 
 struct CudaKernel : device::Kernel {
@@ -92,7 +94,7 @@ Result<std::unique_ptr<const device::Launch>> CudaKernel::bind(const device::Lau
     words.push_back(0);
   bound->wordCount = words.size() - description.firstWord;
   for (const device::TensorMapArgument &map : description.tensorMaps)
-    bound->tensorMaps.push_back({map.word, map.shape ? std::make_unique<const TensorMaps>(*map.shape) : nullptr});
+    bound->tensorMaps.push_back({map.word, map.isAbsent, std::make_unique<const TensorMaps>(map.shape)});
   size_t mapWords = sizeof(TensorMapValue) / sizeof(int64_t) * bound->tensorMaps.size();
   if (bound->wordCount + mapWords >= maxParameters || bound->tensorMaps.size() > maxTensorMaps)
     return Error{KPKG_ERROR_UNSUPPORTED, "it has too many parameters", {}, {}, {}};
@@ -119,9 +121,14 @@ Status CudaLaunch::run(int64_t *words, device::Stream stream, device::LaunchRepo
   for (size_t i = 0; i < tensorMaps.size(); ++i) {
     parameters[firstMap + i] = &maps[i];
     const BoundTensorMap &map = tensorMaps[i];
-    if (!map.maps)
-      maps[i] = {};
-    else if (Status made = map.maps->at(uint64_t(words[map.word]), maps[i]); !made)
+    uint64_t address = uint64_t(words[map.word]);
+    if (map.isAbsent) {
+      auto zero = zeros(kernel->device);
+      if (!zero)
+        return zero.error();
+      address = *zero;
+    }
+    if (Status made = map.maps->at(address, maps[i]); !made)
       return made;
   }
   if (!kernel->reports())
