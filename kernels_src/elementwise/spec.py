@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from opspec import OpSpec, Sample, normal, strided_forms
+from opspec import ALL_FLOATS, OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
+INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 SHAPES = [(), (1,), (0,), (7,), (4096,), (4097,), (3, 0, 2), (5, 1000), (2, 3, 5, 7), (20011,)]
 EXTREMES = [
     math.inf,
@@ -35,12 +36,21 @@ EXTREMES = [
 ]
 
 
+def drawn(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Returns normally distributed numbers; all bit patterns of integers."""
+    if dtype.is_floating_point:
+        return normal(shape, dtype, generator, 2.0)
+    limits = torch.iinfo(torch.int64)
+    x = torch.randint(limits.min, limits.max, shape, generator=generator, device=generator.device)
+    return x > 0 if dtype == torch.bool else x.to(dtype)
+
+
 def tensors(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
     """Yields every kind of memory: dense, dense in another order, and two, three and more dimensions after
     collapsing."""
 
     def make(shape: tuple[int, ...]) -> Tensor:
-        return normal(shape, dtype, generator, 2.0)
+        return drawn(shape, dtype, generator)
 
     for shape in SHAPES:
         yield str(shape), make(shape)
@@ -54,6 +64,11 @@ def tensors(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[st
 
 
 def extremes(dtype: torch.dtype) -> Tensor:
+    if dtype == torch.bool:
+        return torch.tensor([True, False])
+    if not dtype.is_floating_point:
+        limits = torch.iinfo(dtype)
+        return torch.tensor([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype=dtype)
     return torch.tensor(EXTREMES, dtype=torch.float64).to(dtype)
 
 
@@ -101,7 +116,7 @@ def gradient_samples(*parameters: tuple[Any, ...]) -> Callable[..., Iterator[Sam
 
 def pairs(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str, Tensor, Tensor]]:
     def make(*shape: int) -> Tensor:
-        return normal(shape, dtype, generator, 2.0)
+        return drawn(shape, dtype, generator)
 
     for label, x in tensors(dtype, generator):
         yield label, x, make(*x.shape)
@@ -128,10 +143,12 @@ def pairs(dtype: torch.dtype, generator: torch.Generator) -> Iterator[tuple[str,
 def binary_samples(*parameters: tuple[Any, ...]) -> Callable[..., Iterator[Sample]]:
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
         for given in parameters or ((),):
+            if not dtype.is_floating_point:  # factors of integers are integers
+                given = tuple(float(math.floor(factor)) for factor in given)
             for label, a, b in pairs(dtype, generator):
                 yield Sample((a, b, *given), label=f"{label} {given}")
         x = finite_extremes(dtype)
-        yield Sample((x, normal(tuple(x.shape), dtype, generator)), label="extremes")
+        yield Sample((x, drawn(tuple(x.shape), dtype, generator)), label="extremes")
 
     return samples
 
@@ -206,14 +223,16 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def add(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
-    return torch.add(a, b, alpha=alpha)
+    return torch.add(a, b, alpha=alpha if a.is_floating_point() else int(alpha))
 
 
 def sub(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
-    return torch.sub(a, b, alpha=alpha)
+    return torch.sub(a, b, alpha=alpha if a.is_floating_point() else int(alpha))
 
 
 def term_sizes(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
+    if not a.is_floating_point():
+        return a  # which is not compared with a tolerance
     return a.abs() + (alpha * b).abs()
 
 
@@ -238,6 +257,13 @@ SIZES: dict[str, Callable[..., Any]] = {
     "geglu_backward": lambda g, a, b, *_: ((g * b).abs() * near(a) ** 3, (g * a).abs()),
     "add": term_sizes,
     "sub": term_sizes,
+}
+
+
+#: Dtypes beside floats. The last one of all dtypes is a float, as tests of references need it.
+OTHER_DTYPES: dict[str, tuple[torch.dtype, ...]] = {
+    **dict.fromkeys(("relu", "abs", "neg", "sub"), INTEGERS),
+    **dict.fromkeys(("sign", "square", "add", "mul", "minimum", "maximum"), (*INTEGERS, torch.bool)),
 }
 
 
@@ -269,6 +295,7 @@ def spec(
         f"kpkg::{name}",
         reference,
         samples,
+        dtypes=(*OTHER_DTYPES.get(name, ()), *ALL_FLOATS),
         magnitude=SIZES.get(name),
         benchmarks=benchmarks(tensors_of_call, parameters),
         eager=reference,
@@ -296,6 +323,7 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
     ("log", torch.log, ()),
     ("sqrt", torch.sqrt, ()),
     ("abs", torch.abs, ()),
+    ("square", torch.square, ()),
 ]
 POSITIVE = ("log", "sqrt")
 DEFAULTS = {"leaky_relu": (0.01,), "elu": (1.0,), "softplus": (1.0, 20.0), "hardtanh": (-1.0, 1.0)}
@@ -327,6 +355,8 @@ SPECS = [
         )
         for name, function, parameters in ACTIVATIONS
     ),
+    spec("neg", torch.neg, unary_samples(), 1),
+    spec("sign", torch.sign, unary_samples(), 1),
     spec("add", add, binary_samples((), (-0.5,)), 2),
     spec("sub", sub, binary_samples((), (2.0,)), 2),
     spec("mul", torch.mul, binary_samples(), 2),

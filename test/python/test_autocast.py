@@ -42,7 +42,7 @@ COUNTERPARTS = {
         name: (getattr(F, name), (Of(4, 8),))
         for name in ("relu leaky_relu silu elu selu softplus hardtanh hardsigmoid hardswish mish softsign gelu".split())
     },
-    **{name: (getattr(torch, name), (Of(4, 8),)) for name in "sigmoid tanh exp log sqrt abs".split()},
+    **{name: (getattr(torch, name), (Of(4, 8),)) for name in "sigmoid tanh exp log sqrt abs neg sign square".split()},
     **{name: (getattr(torch, name), PAIR) for name in "add sub mul div minimum maximum".split()},
     **{name: (getattr(torch, name), PAIR) for name in "eq ne lt le gt ge clamp".split()},
     "where": (torch.where, (labels(32, 2).bool().reshape(4, 8), *PAIR)),

@@ -217,6 +217,14 @@ def test_short_floats(ops, dtype):
     close(ops["softmax"].softmax(x), jax.nn.softmax(x.astype(np.float32)).astype(dtype), 1e-2)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_integers_wrap_around(ops, dtype):
+    limits = jnp.iinfo(dtype)
+    a, b = jnp.asarray([limits.min, limits.max, 7], dtype), jnp.asarray([limits.max, 5, 0], dtype)
+    close(jax.jit(ops["elementwise"].mul)(a, b), a * b)
+    close(ops["elementwise"].sub(a, b), a - b)
+
+
 def test_8_bit_floats_and_named_dtypes(ops):
     x = drawn(5, 32)
     for dtype in ("float8_e4m3fn", jnp.float8_e4m3fn):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from opinfo import samples
-from opinfo.cases import CASES
+from opinfo.cases import CASES, OF_INTEGERS
 
 
 @pytest.mark.usefixtures("packages")
@@ -17,6 +17,17 @@ def test_samples(name, dtype):
     counts = samples.run(name, dtype, "cpu")
     assert not counts.failures, "\n".join(counts.failures[:20])
     assert counts.passed > 0
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("dtype", samples.INTEGERS, ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_samples_of_integers(name, dtype):
+    if not samples.has(name, dtype):
+        pytest.skip("PyTorch refuses bools")
+    counts = samples.run(name, dtype, "cpu")
+    assert not counts.failures, "\n".join(counts.failures[:20])
+    assert counts.passed > 0 and not counts.unsupported
 
 
 @pytest.mark.usefixtures("packages")

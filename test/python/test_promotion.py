@@ -73,14 +73,73 @@ def test_differences_of_bools_are_refused(a, b, ops):
             assert found.dtype == expected.dtype and torch.equal(found, expected)
 
 
+INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+PAIRS = ELEMENTWISE | {name: getattr(torch, name) for name in ("minimum", "maximum")}
+NUMBERS = (2, -3, True, 0, 255, -129, 2**31, -(2**40), 2**63 - 1)
+
+
+def same(found, expected, where):
+    assert found.dtype == expected.dtype and torch.equal(found, expected), where
+
+
+def all_bits(shape, dtype):
+    x = torch.randint(-(2**63), 2**63 - 1, shape)
+    return x > 0 if dtype == torch.bool else x.to(dtype)
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "div"])
+def test_integers_of_several_dtypes(name, ops):
+    """Results wrap around, also those of numbers and tensors without dimensions."""
+    op, theirs = ops[f"kpkg::{name}"], PAIRS[name]
+    for dtype in (*INTEGERS, torch.bool):
+        a = all_bits((3, 5), dtype)
+        for other in (*INTEGERS, torch.bool):
+            if name == "sub" and torch.bool in (dtype, other):
+                continue  # PyTorch refuses bools
+            for b in (all_bits((3, 5), other), all_bits((5,), other), all_bits((3, 1), other), all_bits((), other)):
+                same(op(a, b), theirs(a, b), f"{name} of {dtype} and {other}")
+                same(op(b.t() if b.dim() == 2 else b, a[0, 0]), theirs(b.t() if b.dim() == 2 else b, a[0, 0]), name)
+        for number in NUMBERS if name in ("add", "mul") else ():
+            same(op(a, number), theirs(a, number), f"{name} of {dtype} and {number}")
+            same(op(number, a[::2]), theirs(torch.tensor(number), a[::2]), f"{name} of {number} and {dtype}")
+
+
+def test_bools_are_refused_as_by_pytorch(ops):
+    for name, arguments in {"sub": (MASK, MASK), "neg": (MASK,), "relu": (MASK[:0],)}.items():
+        with pytest.raises(RuntimeError) as theirs:
+            getattr(torch, name)(*arguments)
+        with pytest.raises(kpkg.KernelError) as mine:
+            ops[f"kpkg::{name}"](*arguments)
+        assert str(mine.value) == f"kpkg::{name}: {theirs.value}"
+
+
+def test_integers_agree_with_references(ops):
+    for name in ("add", "sub", "mul", "minimum", "maximum", "abs", "relu", "neg", "sign", "square"):
+        op = ops[f"kpkg::{name}"]
+        for dtype in INTEGERS:
+            x, y = all_bits((3, 67), dtype), all_bits((67,), dtype)
+            arguments = (x, y)[: len(op.arguments)]
+            found = op(*(v.numpy() for v in arguments))
+            same(torch.from_numpy(found), ops[op._native.reference](*arguments), f"{name} of {dtype}")
+
+
 def test_alpha_of_integers_is_an_integer(ops):
     x, y = torch.tensor([2**60 + 1, -3, 5]), torch.tensor([7, 2**59 + 1, -1])
-    with kpkg.fallback_policy("silent"):
-        for alpha in (1, 3, -2):
-            assert torch.equal(ops["kpkg::add"](x, y, alpha=alpha), torch.add(x, y, alpha=alpha))
-            assert torch.equal(ops["kpkg::sub"](x.byte(), y, alpha=alpha), torch.sub(x.byte(), y, alpha=alpha))
-        with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
-            ops["kpkg::add"](x, y, alpha=1.5)
+    for alpha in (1, 3, -2):
+        same(ops["kpkg::add"](x, y, alpha=alpha), torch.add(x, y, alpha=alpha), "add")
+        same(ops["kpkg::sub"](x.byte(), y, alpha=alpha), torch.sub(x.byte(), y, alpha=alpha), "sub")
+        same(ops["kpkg::sub"](x.byte(), y.byte(), alpha=alpha), torch.sub(x.byte(), y.byte(), alpha=alpha), "sub")
+    same(ops["kpkg::add"](MASK, ~MASK, alpha=0), torch.add(MASK, ~MASK, alpha=0), "add")
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        ops["kpkg::add"](x, y, alpha=1.5)
+    for dtype, alpha in ((torch.int8, 128), (torch.uint8, -256), (torch.int32, 2**31)):
+        for name, factor in (("add", alpha), ("sub", -alpha)):
+            with pytest.raises(RuntimeError):
+                ELEMENTWISE[name](x.to(dtype), y.to(dtype), alpha=factor)
+            with pytest.raises(kpkg.KernelError, match=f"alpha {factor} does not fit {str(dtype)[6:]}"):
+                ops[f"kpkg::{name}"](x.to(dtype), y.to(dtype), alpha=factor)
+    with pytest.raises(kpkg.KernelError, match=r"alpha 9007199254740994 may be rounded, since it is over 2\^53"):
+        ops["kpkg::add"](x, y, alpha=2**53 + 2)
 
 
 def test_integers_beside_a_float_without_dimensions(ops):

@@ -72,7 +72,7 @@ def _all() -> dict[str, Case]:
         found[name] = Case(name, getattr(orders, name))
     for name in ("kl_div", "embedding", "embedding_bag", "dropout"):
         found[name] = Case(f"nn.functional.{name}", getattr(orders, name))
-    for name in ("exp", "log", "sqrt", "abs"):
+    for name in ("exp", "log", "sqrt", "abs", "neg", "sign", "square"):
         found[name] = Case(name, orders.function(name))
     for name in ("maximum", "minimum"):
         found[name] = Case(name, orders.pair(name))
@@ -89,3 +89,5 @@ def _all() -> dict[str, Case]:
 
 
 CASES = _all()
+#: Ops that have kernels of integers.
+OF_INTEGERS = ("add", "sub", "mul", "maximum", "minimum", "abs", "relu", "neg", "sign", "square")

@@ -38,31 +38,25 @@ def activation(op: str) -> Any:
     return call
 
 
-def _needs_float(input: Any, other: Any) -> Any:
-    if not torch.result_type(input, other).is_floating_point:
-        raise LeftToPyTorch("integers are PyTorch's")
-    return other
-
-
 def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-    result: Tensor = library("elementwise").add(input, _needs_float(input, other), alpha)
+    result: Tensor = library("elementwise").add(input, other, alpha)
     return result
 
 
 def sub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-    result: Tensor = library("elementwise").sub(input, _needs_float(input, other), alpha)
+    result: Tensor = library("elementwise").sub(input, other, alpha)
     return result
 
 
 def mul(input: Tensor, other: Any) -> Tensor:
-    result: Tensor = library("elementwise").mul(input, _needs_float(input, other))
+    result: Tensor = library("elementwise").mul(input, other)
     return result
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is not None:
         raise LeftToPyTorch("quotients are not rounded")
-    result: Tensor = library("elementwise").div(input, _needs_float(input, other))
+    result: Tensor = library("elementwise").div(input, other)
     return result
 
 

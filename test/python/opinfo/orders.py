@@ -114,7 +114,9 @@ def function(op: str) -> Any:
 
 
 def pair(op: str) -> Any:
-    def call(input: Tensor, other: Tensor) -> Any:
+    def call(input: Any, other: Any) -> Any:
+        if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+            raise TypeError("PyTorch takes tensors, not numbers")
         return getattr(library("elementwise"), op)(input, other)
 
     return call

@@ -27,6 +27,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 ROUND_OFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+INTEGERS = (torch.uint8, torch.int16, torch.int64, torch.bool)
 # Limit of samples per op, chosen evenly: the poolings have thousands.
 MOST = 60
 # Errors of PyTorch for unsupported arguments; other errors are defects.
@@ -126,6 +127,11 @@ def _check(case: Case, info: Any, sample: Any) -> str | None:
         if (error := _error(case, result, reference, magnitude)) is not None:
             return error
     return None
+
+
+def has(name: str, dtype: torch.dtype) -> bool:
+    """Returns whether PyTorch has the op for the dtype on CPUs."""
+    return all(dtype in info.supported_dtypes("cpu") for info in _infos(CASES[name]))
 
 
 def run(name: str, dtype: torch.dtype, device: str) -> Counts:
