@@ -126,7 +126,11 @@ def test_outputs_of_the_caller(ops):
         ((torch.ones(2), torch.ones(1)), TypeError, "argument 'dim' is a tensor, expected int"),
         ((3,), TypeError, "argument 'input' is 3, expected Tensor"),
         ((None,), TypeError, "argument 'input' is None, expected Tensor"),
-        ((torch.ones(2), 0, 1), TypeError, "kpkg::softmax takes at most 2 arguments, 3 given: softmax(Tensor input"),
+        (
+            (torch.ones(2), 0, None, 1),
+            TypeError,
+            "kpkg::softmax takes at most 3 arguments, 4 given: softmax(Tensor input",
+        ),
         ((), kpkg.KernelError, "kpkg::softmax: argument 'input' is missing"),
         ((torch.ones(2), 7), kpkg.KernelError, "dimension 7 is out of range, expected -1 to 0"),
         ((torch.ones(2, dtype=torch.int32),), kpkg.KernelError, "dtype int32 is not supported by kpkg::softmax"),
@@ -164,7 +168,9 @@ def test_names(ops):
     module = ops("softmax")
     assert module.kind == "kpkg" and module.is_runnable()
     assert module.implements_function("softmax") and not module.implements_function("gemm")
-    assert module.get_function_doc("softmax").startswith("softmax(Tensor input, int dim=-1) -> Tensor\n\nComputes")
+    assert module.get_function_doc("softmax").startswith(
+        "softmax(Tensor input, int dim=-1, ScalarType? dtype=None) -> Tensor\n\nComputes"
+    )
     assert "kpkg::softmax" in [op["name"] for op in json.loads(module.inspect_source())["ops"]]
     for absent in ("gemm", "softmax.into", "gemm.out"):
         with pytest.raises(AttributeError, match=f"no function '{absent}'"):

@@ -107,9 +107,9 @@ def softmax(name: str, arguments: str) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         given = dict(zip(names, args)) | kwargs
         input, dim, dtype = given["input"], given.get("dim"), given.get("dtype")
-        if dtype is not None and isinstance(input, Tensor) and input.dtype != dtype and dtype in _FLOATS:
-            input = input.to(dtype)
-        return op(name)(input, dim) if isinstance(dim, int) and alike(input) else NotImplemented
+        if not isinstance(dim, int) or not alike(input) or dtype not in (None, *_FLOATS):
+            return NotImplemented
+        return op(name)(input, dim, dtype)
 
     run.__name__ = name
     return run

@@ -126,9 +126,7 @@ def spread(op: str) -> Any:
 def vector_norm(
     input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
-    result: Tensor = library("reduction").vector_norm(
-        input if dtype is None else input.to(dtype), float(ord), _dimensions(dim), keepdim
-    )
+    result: Tensor = library("reduction").vector_norm(input, float(ord), _dimensions(dim), keepdim, dtype)
     return result
 
 

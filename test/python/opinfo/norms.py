@@ -16,7 +16,7 @@ from opinfo.libraries import LeftToPyTorch, library
 
 
 def _along(op: str, input: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
-    result: Tensor = getattr(library("softmax"), op)(input if dtype is None else input.to(dtype), dim)
+    result: Tensor = getattr(library("softmax"), op)(input, dim, dtype)
     return result
 
 
