@@ -5,7 +5,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+import kpkg
 import pytest
+import torch
 from opinfo import samples
 from opinfo.cases import CASES, OF_INTEGERS
 
@@ -28,6 +30,14 @@ def test_samples_of_integers(name, dtype):
     counts = samples.run(name, dtype, "cpu")
     assert not counts.failures, "\n".join(counts.failures[:20])
     assert counts.passed > 0 and not counts.unsupported
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("dtype", (torch.int32, torch.uint8), ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "argmax", "argmin", "cumsum", "cumprod"])
+def test_samples_of_integer_reductions(name, dtype):
+    with kpkg.fallback_policy("strict"):
+        test_samples(name, dtype)
 
 
 @pytest.mark.usefixtures("packages")
