@@ -107,6 +107,7 @@ ALLOWED = {
     "runtime/torch": ["runtime/include"],
     "runtime/python": ["runtime/include"],
     "runtime/tvm_ffi": ["runtime/include"],
+    "runtime/onnxruntime": ["runtime/include"],
     "runtime/chips": [],
     "runtime/manifest": [],
     "runtime": ["runtime"],

@@ -56,7 +56,8 @@ def test_name_size_and_contents(wheel):
     """`tools/wheel` refuses libraries that other machines lack."""
     libc = re.fullmatch(r"kpkg-[\d.]+-cp310-abi3-manylinux_2_(\d+)_aarch64", wheel.stem)
     assert libc and int(libc[1]) <= 28 and wheel.stat().st_size <= 6e6
-    files = {"_native.abi3.so", "libkpkg.so.0", "libkpkg_torch.so", "libkpkg_tvm_ffi.so", "include/kpkg/kpkg.hpp"}
+    libraries = {f"libkpkg_{host}.so" for host in ("torch", "tvm_ffi", "onnxruntime")}
+    files = {"_native.abi3.so", "libkpkg.so.0", "include/kpkg/kpkg.hpp"} | libraries
     assert {f"kpkg/{name}" for name in files} <= set(zipfile.ZipFile(wheel).namelist())
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kpkg import jax as jax
     from kpkg import kernels as kernels
     from kpkg import nn as nn
+    from kpkg import onnx as onnx
     from kpkg import optim as optim
     from kpkg import quantized as quantized
     from kpkg import sparse as sparse
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from kpkg._sharding import register_sharding as register_sharding
     from kpkg._unique import unique as unique
 
-_MODULES = ("jax", "kernels", "nn", "optim", "quantized", "sparse", "tvm_ffi")
+_MODULES = ("jax", "kernels", "nn", "onnx", "optim", "quantized", "sparse", "tvm_ffi")
 # Names whose modules need PyTorch. The first use of one imports PyTorch.
 _LAZY = {
     "register_sharding": "_sharding",

@@ -1,4 +1,6 @@
-"""Runs ``python -m kpkg doctor``, ``profile``, ``inject``, ``hub`` and ``--cmakedir``; the command runs all else.
+"""Runs ``python -m kpkg doctor``, ``profile``, ``inject``, ``hub``, ``onnx`` and ``--cmakedir``.
+
+The command runs all else.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -11,7 +13,7 @@ import runpy
 import signal
 import sys
 
-from kpkg import _development, _hub_command, _inject_command
+from kpkg import _development, _hub_command, _inject_command, _onnx_command
 
 
 def main() -> int:
@@ -33,7 +35,7 @@ def _run() -> int:
     if len(sys.argv) == 2 and sys.argv[1] in _development.PRINTED:
         print(_development.PRINTED[sys.argv[1]]())
         return 0
-    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "hub", "-h", "--help"):
+    if len(sys.argv) > 1 and sys.argv[1] not in ("doctor", "profile", "inject", "hub", "onnx", "-h", "--help"):
         from kpkg._compiler import environment_of, find_command
 
         try:
@@ -63,6 +65,11 @@ def _run() -> int:
     _hub_command.add_arguments(
         commands.add_parser("hub", help="write packages as a kernel repository for Hugging Face's `kernels`")
     )
+    _onnx_command.add_arguments(
+        commands.add_parser(
+            "onnx", help="rewrite nodes of an ONNX model to ops of packages, and print what became of each"
+        )
+    )
     options = parser.parse_args()
     if options.command == "doctor":
         from kpkg._doctor import run
@@ -72,6 +79,8 @@ def _run() -> int:
         return _inject_command.run(options)
     if options.command == "hub":
         return _hub_command.run(options)
+    if options.command == "onnx":
+        return _onnx_command.run(options)
     if not os.path.isfile(options.script):
         print(f"kpkg: there is no script {options.script!r}", file=sys.stderr)
         return 3
