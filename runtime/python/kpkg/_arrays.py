@@ -36,11 +36,14 @@ def is_known(value: Any) -> bool:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Returns the name of a dtype: of "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``."""
+    """Returns the name of a dtype: of "float32", ``numpy.float32``, ``numpy.dtype("float32")`` or ``torch.float32``.
+
+    Names of Paddle's dtypes have capital letters.
+    """
     if isinstance(dtype, str):
         return dtype
     text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    return str(text).rpartition(".")[2]
+    return str(text).rpartition(".")[2].lower()
 
 
 def raise_result(array: Any, name: str) -> Any:
