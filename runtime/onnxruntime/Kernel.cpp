@@ -1,35 +1,12 @@
 // Implements calls of ops with tensors of ONNX Runtime: inputs as they are, results in memory of its allocator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/onnxruntime/Kernel.h"
+#include "runtime/onnxruntime/ElementTypes.h"
 #include "runtime/onnxruntime/Errors.h"
 
 #include <algorithm>
 
 namespace kpkg::ort {
-
-int32_t dtypeOf(ElementType type) {
-  switch (type) {
-#define KPKG_ORT_ROW(Type, number, theirs)                                                                             \
-  case ElementType::Type:                                                                                              \
-    return int32_t(DType::Type);
-    KPKG_ORT_ELEMENT_TYPES(KPKG_ORT_ROW)
-#undef KPKG_ORT_ROW
-  default:
-    return KPKG_NO_DTYPE;
-  }
-}
-
-ElementType elementTypeOf(int32_t dtype) {
-  switch (DType(dtype)) {
-#define KPKG_ORT_ROW(Type, number, theirs)                                                                             \
-  case DType::Type:                                                                                                    \
-    return ElementType::Type;
-    KPKG_ORT_ELEMENT_TYPES(KPKG_ORT_ROW)
-#undef KPKG_ORT_ROW
-  default:
-    return ElementType::Undefined;
-  }
-}
 
 struct Kernel::Shapes {
   std::vector<int64_t> inputs; ///< of each input -1 and its rank, if it is there, and its extents
@@ -38,19 +15,23 @@ struct Kernel::Shapes {
 
 /// One call, and the memory that its pointers refer to.
 struct Kernel::Call {
-  KernelContext *context;
+  KernelContext *context = nullptr;
   size_t outputCount = 0;
   std::vector<kpkg_value> values;
   std::vector<kpkg_tensor> descriptors; ///< of inputs, then of outputs
   std::vector<const kpkg_tensor *> outputs;
   std::vector<kpkg_result> results;
   std::vector<void *> unwanted; ///< memory of results that the node does not use
-  kpkg_device device;
+  std::shared_ptr<const Shapes> shapes;
+  kpkg_device device = {};
   kpkg_call call = {};
 
-  ~Call() {
+  ~Call() { freeUnwanted(); }
+
+  void freeUnwanted() {
     for (void *data : unwanted)
       kpkg_memory_free(device, data, call.stream);
+    unwanted.clear();
   }
 
   static kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
@@ -87,22 +68,49 @@ Kernel::Kernel(const Api &api, const Op &op, int32_t deviceType, const KernelInf
       tensors.push_back(i);
 }
 
+Kernel::~Kernel() = default;
+
 OrtStatus *Kernel::compute(KernelContext *context) const noexcept {
   return guarded(api, [&] { run(context); });
 }
 
 void Kernel::run(KernelContext *context) const {
-  Call call = {};
+  std::unique_ptr<Call> taken;
+  std::shared_ptr<const Shapes> known;
+  {
+    std::lock_guard guard(lock);
+    known = latest;
+    if (!idle.empty()) {
+      taken = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (!taken)
+    taken = std::make_unique<Call>();
+  Call &call = *taken;
   call.context = context;
+  call.shapes = std::move(known);
+  bindInputs(call);
+  bindShapes(call);
+  if (kpkg_op_call(op.get(), &call.call) != KPKG_OK)
+    raise(Error::last());
+  call.freeUnwanted();
+  std::lock_guard guard(lock);
+  idle.push_back(std::move(taken));
+}
+
+void Kernel::bindInputs(Call &call) const {
   call.device = {deviceType, 0};
   call.values = arguments.values();
-  call.descriptors.reserve(tensors.size() + size_t(op.info().result_count));
+  call.descriptors.clear();
+  call.descriptors.reserve(tensors.size() + size_t(op.info().result_count)); // pointers to its entries stay
+  call.outputs.clear();
   size_t inputCount = 0;
-  check(api, api.getInputCount(context, &inputCount));
-  check(api, api.getOutputCount(context, &call.outputCount));
+  check(api, api.getInputCount(call.context, &inputCount));
+  check(api, api.getOutputCount(call.context, &call.outputCount));
   for (size_t i = 0; i < std::min(inputCount, tensors.size()); ++i) {
     const Value *input = nullptr;
-    check(api, api.getInput(context, i, &input));
+    check(api, api.getInput(call.context, i, &input));
     if (!input)
       continue; // the default
     kpkg_tensor tensor = {};
@@ -116,15 +124,14 @@ void Kernel::run(KernelContext *context) const {
       check(api, api.getMemoryId(memory, &call.device.index));
     }
     tensor.rank = int32_t(rank);
-    tensor.dtype = dtypeOf(type);
+    tensor.dtype = int32_t(dtypeOf(type));
     tensor.device = call.device;
     call.descriptors.push_back(tensor);
     call.values[tensors[i]].kind = KPKG_TENSOR;
     call.values[tensors[i]].as.tensor = &call.descriptors.back();
   }
-  if (deviceType != KPKG_DEVICE_CPU)
-    check(api, api.getGpuStream(context, &call.call.stream));
   call.results.resize(size_t(op.info().result_count));
+  call.call = {};
   call.call.struct_size = sizeof call.call;
   call.call.arguments = call.values.data();
   call.call.argument_count = int32_t(call.values.size());
@@ -132,27 +139,20 @@ void Kernel::run(KernelContext *context) const {
   call.call.result_capacity = int32_t(call.results.size());
   call.call.allocate = Call::allocate;
   call.call.allocate_context = &call;
-  std::shared_ptr<const Shapes> shapes = shapesOf(call); // outputs refer to it
-  call.call.outputs = call.outputs.data();
-  if (kpkg_op_call(op.get(), &call.call) != KPKG_OK)
-    raise(Error::last());
+  if (deviceType != KPKG_DEVICE_CPU)
+    check(api, api.getGpuStream(call.context, &call.call.stream));
 }
 
-std::shared_ptr<const Kernel::Shapes> Kernel::shapesOf(Call &call) const {
-  std::shared_ptr<const Shapes> known;
-  {
-    std::lock_guard guard(lock);
-    known = latest;
-  }
-  if (known && call.hasShapes(known->inputs, tensors)) {
-    bindOutputs(call, *known, false);
-    return known;
-  }
-  known = inferShapes(call);
-  bindOutputs(call, *known, true);
+void Kernel::bindShapes(Call &call) const {
+  bool isNew = !call.shapes || !call.hasShapes(call.shapes->inputs, tensors);
+  if (isNew)
+    call.shapes = inferShapes(call);
+  bindOutputs(call, isNew);
+  call.call.outputs = call.outputs.data();
+  if (!isNew)
+    return;
   std::lock_guard guard(lock);
-  latest = known;
-  return known;
+  latest = call.shapes;
 }
 
 std::shared_ptr<const Kernel::Shapes> Kernel::inferShapes(Call &call) const {
@@ -170,9 +170,10 @@ std::shared_ptr<const Kernel::Shapes> Kernel::inferShapes(Call &call) const {
   return shapes;
 }
 
-void Kernel::bindOutputs(Call &call, const Shapes &shapes, bool isNew) const {
-  for (size_t i = 0; i < shapes.results.size(); ++i)
-    call.outputs.push_back(i < call.outputCount ? output(call, i, shapes.results[i], isNew) : nullptr);
+void Kernel::bindOutputs(Call &call, bool isNew) const {
+  const std::vector<kpkg_result> &results = call.shapes->results;
+  for (size_t i = 0; i < results.size(); ++i)
+    call.outputs.push_back(i < call.outputCount ? output(call, i, results[i], isNew) : nullptr);
 }
 
 const kpkg_tensor *Kernel::output(Call &call, size_t index, const kpkg_result &result, bool isNew) const {
@@ -191,9 +192,9 @@ const kpkg_tensor *Kernel::output(Call &call, size_t index, const kpkg_result &r
     const int64_t *dims = nullptr;
     size_t rank = 0;
     check(api, api.getTypeAndShape(output, &type, &dims, &rank));
-    if (dtypeOf(type) != result.dtype)
+    if (dtypeOf(type) != DType(result.dtype))
       refuse("has dtype " + std::string(dtypeName(DType(result.dtype))) + ", and the model takes it for " +
-             std::string(dtypeName(DType(dtypeOf(type)))) + ": give the node's output a type in the model");
+             std::string(dtypeName(dtypeOf(type))) + ": give the node's output a type in the model");
   }
   kpkg_tensor tensor = {};
   check(api, api.getTensorMutableData(output, &tensor.data));

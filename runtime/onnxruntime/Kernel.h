@@ -11,16 +11,12 @@
 
 namespace kpkg::ort {
 
-/// The dtype of kpkg, or KPKG_NO_DTYPE.
-int32_t dtypeOf(ElementType type);
-/// The element type of ONNX Runtime, or Undefined.
-ElementType elementTypeOf(int32_t dtype);
-
 /// A node's kernel. Any number of threads may run it.
 class Kernel {
 public:
   /// Throws Failure if the attributes do not fit the op.
   Kernel(const Api &api, const Op &op, int32_t deviceType, const KernelInfo *info);
+  ~Kernel();
 
   /// Runs the op on the node's tensors, on the stream of the context.
   OrtStatus *compute(KernelContext *context) const noexcept;
@@ -31,9 +27,10 @@ private:
   struct Shapes;
 
   void run(KernelContext *context) const;
-  std::shared_ptr<const Shapes> shapesOf(Call &call) const;
+  void bindInputs(Call &call) const;
+  void bindShapes(Call &call) const;
   std::shared_ptr<const Shapes> inferShapes(Call &call) const;
-  void bindOutputs(Call &call, const Shapes &shapes, bool isNew) const;
+  void bindOutputs(Call &call, bool isNew) const;
   const kpkg_tensor *output(Call &call, size_t index, const kpkg_result &result, bool isNew) const;
 
   const Api &api;
@@ -41,8 +38,9 @@ private:
   int32_t deviceType;
   Arguments arguments;
   std::vector<size_t> tensors; ///< arguments that are inputs, in order
-  mutable std::mutex lock;
+  mutable std::mutex lock;     ///< of what follows
   mutable std::shared_ptr<const Shapes> latest;
+  mutable std::vector<std::unique_ptr<Call>> idle; ///< keep their memory for later calls
 };
 
 } // namespace kpkg::ort

@@ -20,29 +20,8 @@ enum class Characteristic : int { Required = 0, Optional = 1 };
 enum class AttributeType : int { Int = 1, Ints = 2, Float = 3, String = 5 };
 enum class MemoryType : int { Default = 0 };
 
-/// Element types, with kpkg's name of each.
-#define KPKG_ORT_ELEMENT_TYPES(ROW)                                                                                    \
-  ROW(Float32, 1, FLOAT)                                                                                               \
-  ROW(UInt8, 2, UINT8)                                                                                                 \
-  ROW(Int8, 3, INT8)                                                                                                   \
-  ROW(UInt16, 4, UINT16)                                                                                               \
-  ROW(Int16, 5, INT16)                                                                                                 \
-  ROW(Int32, 6, INT32)                                                                                                 \
-  ROW(Int64, 7, INT64)                                                                                                 \
-  ROW(Bool, 9, BOOL)                                                                                                   \
-  ROW(Float16, 10, FLOAT16)                                                                                            \
-  ROW(Float64, 11, DOUBLE)                                                                                             \
-  ROW(UInt32, 12, UINT32)                                                                                              \
-  ROW(UInt64, 13, UINT64)                                                                                              \
-  ROW(BFloat16, 16, BFLOAT16)                                                                                          \
-  ROW(Float8_e4m3fn, 17, FLOAT8E4M3FN)                                                                                 \
-  ROW(Float8_e5m2, 19, FLOAT8E5M2)
-enum class ElementType : int {
-  Undefined = 0,
-#define KPKG_ORT_ROW(Type, number, theirs) Type = number,
-  KPKG_ORT_ELEMENT_TYPES(KPKG_ORT_ROW)
-#undef KPKG_ORT_ROW
-};
+/// ElementTypes.h has the numbers.
+enum class ElementType : int { Undefined = 0 };
 
 struct OrtStatus;
 struct SessionOptions;

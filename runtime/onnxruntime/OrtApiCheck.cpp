@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <onnxruntime_c_api.h>
 
-#include "runtime/onnxruntime/OrtApi.h"
+#include "runtime/onnxruntime/ElementTypes.h"
 
 namespace ort = kpkg::ort;
 
@@ -80,5 +80,20 @@ SAME_NUMBER(AttributeType::Float, ORT_OP_ATTR_FLOAT);
 SAME_NUMBER(AttributeType::String, ORT_OP_ATTR_STRING);
 SAME_NUMBER(MemoryType::Default, OrtMemTypeDefault);
 SAME_NUMBER(ElementType::Undefined, ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED);
-#define SAME_TYPE(Type, number, theirs) SAME_NUMBER(ElementType::Type, ONNX_TENSOR_ELEMENT_DATA_TYPE_##theirs);
-KPKG_ORT_ELEMENT_TYPES(SAME_TYPE)
+#define SAME_TYPE(kind, bits, exponentBits, theirs)                                                                    \
+  SAME_NUMBER(elementType(kpkg::DTypeKind::kind, bits, exponentBits), ONNX_TENSOR_ELEMENT_DATA_TYPE_##theirs)
+SAME_TYPE(Float, 32, 8, FLOAT);
+SAME_TYPE(Unsigned, 8, 0, UINT8);
+SAME_TYPE(Signed, 8, 0, INT8);
+SAME_TYPE(Unsigned, 16, 0, UINT16);
+SAME_TYPE(Signed, 16, 0, INT16);
+SAME_TYPE(Signed, 32, 0, INT32);
+SAME_TYPE(Signed, 64, 0, INT64);
+SAME_TYPE(Bool, 8, 0, BOOL);
+SAME_TYPE(Float, 16, 5, FLOAT16);
+SAME_TYPE(Float, 64, 11, DOUBLE);
+SAME_TYPE(Unsigned, 32, 0, UINT32);
+SAME_TYPE(Unsigned, 64, 0, UINT64);
+SAME_TYPE(Float, 16, 8, BFLOAT16);
+SAME_TYPE(Float, 8, 4, FLOAT8E4M3FN);
+SAME_TYPE(Float, 8, 5, FLOAT8E5M2);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/onnxruntime/ShapeInference.h"
 #include "runtime/onnxruntime/Arguments.h"
+#include "runtime/onnxruntime/ElementTypes.h"
 #include "runtime/onnxruntime/Errors.h"
-#include "runtime/onnxruntime/Kernel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -82,7 +82,7 @@ private:
       if (type == ElementType::Undefined)
         continue; // an optional input that the node leaves out
       input.isThere = true;
-      input.dtype = dtypeOf(type);
+      input.dtype = int32_t(dtypeOf(type));
       if (input.dtype == KPKG_NO_DTYPE || !api.hasShape(info))
         return false;
       readExtents(info, input);
@@ -145,7 +145,7 @@ private:
 
   void setOutput(size_t index, const std::vector<std::pair<Probe, Results>> &probed) const {
     const kpkg_result &first = probed[0].second[index];
-    ElementType type = elementTypeOf(first.dtype);
+    ElementType type = elementTypeOf(DType(first.dtype));
     if (first.kind != KPKG_TENSOR || type == ElementType::Undefined)
       return;
     for (const auto &[probe, results] : probed)

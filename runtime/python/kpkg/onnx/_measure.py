@@ -15,8 +15,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from kpkg.onnx import register
 from kpkg.onnx._graph import Graph
+from kpkg.onnx._register import register
 
 #: Seconds for each pair of nodes or models, and rounds of it.
 _SECONDS, _ROUNDS = 0.4, 20
