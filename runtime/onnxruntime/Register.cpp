@@ -60,8 +60,8 @@ struct PackagedOp : CustomOp {
   std::vector<Characteristic> inputs;
 };
 
-/// Returns whether a node can express all calls of the op: it gives no list of tensors, its inputs never change, and
-/// its results are tensors.
+/// Returns whether a node can express all calls of the op. Nodes give no lists of tensors, never change their inputs,
+/// and have tensors as results.
 bool fitsNodes(const Op &op) {
   for (const ArgumentInfo &argument : op.arguments())
     if (argument.kind == KPKG_TENSOR_LIST || argument.mutates)

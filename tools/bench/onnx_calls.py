@@ -87,7 +87,7 @@ def main() -> int:
         record = {
             "date": datetime.date.today().isoformat(),
             "cpu": next(r.split(": ")[1] for r in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in r),
-            "about": "relu as a node of kpkg in ONNX Runtime beside its own Relu, one thread: least times of all rounds",
+            "about": "relu as a node of kpkg in ONNX Runtime beside its Relu, one thread: least times of all rounds",
             "versions": {
                 "onnxruntime": onnxruntime.__version__,
                 "onnx": onnx.__version__,
