@@ -381,30 +381,30 @@ Operand Elaborator::inlineCall(const FunctionEntity &entity, const std::vector<V
   --depth;
   frame = callerFrame;
   scope = callerScope;
+  bool arrives = flow == Flow::Normal || flow == Flow::Maybe;
+  if (arrives)
+    inner.atReturns.push_back(valueRanges.save());
+  valueRanges.joinAll(std::move(inner.atReturns)); // what the caller knows is what holds at each of them
   if (!inner.hasResult)
     return none(range);
   if (flow == Flow::Stops && !inner.sawReturn) // every path raises; the value is never used
     return inner.resultSpec.kind == TypeSpec::Exact && inner.resultSpec.exact->isTensor()
                ? result(Kind::NoTensor, types.tensor, range, {})
                : error(range);
-  if (flow == Flow::Normal || flow == Flow::Maybe) {
+  if (arrives) {
     if (diags.errorCount() == errorsBefore)
       diags.report(diag::MissingReturn, syntax.signatureRange, entity.name());
     return error(range);
   }
   if (inner.direct) {
-    Operand value = *inner.direct;
-    value.range = range;
-    return value;
+    inner.direct->range = range;
+    return *inner.direct;
   }
   if (inner.results.empty() && !inner.structShape)
     return error(range);
   std::vector<Operand> items;
-  for (hir::Local *local : inner.results) {
-    if (inner.differing.count(local)) // facts about the value of one return do not hold for those of others
-      valueRanges.forget(local);
+  for (hir::Local *local : inner.results)
     items.push_back(runTime(getLocal(local, range)));
-  }
   if (size_t next = 0; inner.structShape)
     return withLeaves(*inner.structShape, items, next);
   return inner.isTuple ? tuple(std::move(items), range) : items[0];

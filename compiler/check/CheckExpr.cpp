@@ -211,11 +211,12 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
     return error(expr.range);
   Operand sides[2];
   std::unique_ptr<hir::Block> blocks[2];
-  ValueRanges::State before = valueRanges.save();
+  ValueRanges::State before = valueRanges.save(), after[2];
   for (int i = 0; i < 2; ++i) {
     valueRanges.restore(before);
     valueRanges.assume(test, i == 0);
     blocks[i] = inBlock([&] { sides[i] = check(i == 0 ? *expr.thenValue : *expr.elseValue); });
+    after[i] = valueRanges.save();
   }
   valueRanges.restore(before);
   if (sides[0].isError() || sides[1].isError())
@@ -250,10 +251,8 @@ Operand Elaborator::checkConditional(const ast::ConditionalExpr &expr) {
   hir::Local *local = newLocal("if", type);
   Node *node = emit(Kind::If, types.none, expr.range, {test});
   hir::Block *outer = block;
-  ValueRanges::State after[2];
   for (int i = 0; i < 2; ++i) {
-    valueRanges.restore(before);
-    valueRanges.assume(test, i == 0);
+    valueRanges.restore(std::move(after[i]));
     block = blocks[i].get();
     Node *value = type->isNumeric() && sides[i].type->isNumeric() ? numberAs(sides[i], type->element, type->shape)
                                                                   : convert(sides[i], type, "this value");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/check/Launch.h"
 
+#include <functional>
 #include <span>
 
 namespace kpkg::compiler {
@@ -43,14 +44,17 @@ std::vector<Value> listedValues(const KernelRecord &kernel, size_t number) {
   return listed;
 }
 
+/// Returns whether the parameters of a launch can have these values at once.
+using IsPossible = std::function<bool(const std::vector<Value> &values)>;
+
 /// Returns whether the launch may request this instance.
-bool isWanted(const KernelInstance &instance, const std::vector<Wanted> &wanted) {
+bool isWanted(const KernelInstance &instance, const std::vector<Wanted> &wanted, const IsPossible &isPossible) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     auto serves = [&](const Value &asked) { return matches(wanted[i], asked, instance.parameters[i]); };
     if (std::none_of(wanted[i].values.begin(), wanted[i].values.end(), serves))
       return false;
   }
-  return true;
+  return isPossible(instance.parameters);
 }
 
 /// Returns whether an instance accepts the combination `at`, an index in each parameter's values.
@@ -65,12 +69,16 @@ bool hasInstance(const KernelRecord &kernel, const std::vector<Wanted> &wanted, 
   return false;
 }
 
-/// Returns the first combination of wanted values without an instance: "T=float32, COLS>=4096". Their number is small,
-/// so it tries each.
-std::optional<std::string> missingCombination(const KernelRecord &kernel, const std::vector<Wanted> &wanted) {
+/// Returns the first possible combination of wanted values without an instance: "T=float32, COLS>=4096". Their number
+/// is small, so it tries each.
+std::optional<std::string> missingCombination(const KernelRecord &kernel, const std::vector<Wanted> &wanted,
+                                              const IsPossible &isPossible) {
   std::vector<size_t> at(wanted.size(), 0);
   while (true) {
-    if (!hasInstance(kernel, wanted, at)) {
+    std::vector<Value> values;
+    for (size_t i = 0; i < at.size(); ++i)
+      values.push_back(wanted[i].values[at[i]]);
+    if (isPossible(values) && !hasInstance(kernel, wanted, at)) {
       std::string text;
       for (size_t i = 0; i < wanted.size(); ++i)
         if (!wanted[i].isAny)
@@ -111,11 +119,22 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity
     else if (!requestedValues(stmt, entity, parameters, i, wanted[i].values))
       return;
   }
+  auto isRunTimeDType = [&](size_t i) {
+    return !wanted[i].isAny && !parameters.values[i].constant && kernel.parameters[i].kind == "dtype";
+  };
+  IsPossible isPossible = [&](const std::vector<Value> &values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (isRunTimeDType(i) && isRunTimeDType(j) &&
+            !valueRanges.mayBe(parameters.nodes[i], values[i].asDType(), parameters.nodes[j], values[j].asDType()))
+          return false;
+    return true;
+  };
   checker.noteUse(stmt);
   for (size_t i = 0; i < kernel.instances.size(); ++i)
-    if (isWanted(kernel.instances[i], wanted))
+    if (isWanted(kernel.instances[i], wanted, isPossible))
       checker.noteRequest(entity.index, i);
-  if (auto missing = missingCombination(kernel, wanted))
+  if (auto missing = missingCombination(kernel, wanted, isPossible))
     diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), *missing)
         .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
 }
@@ -131,7 +150,7 @@ bool Elaborator::requestedValues(const ast::LaunchStmt &stmt, const FunctionEnti
     return true;
   }
   if (operand.type->kind == TypeKind::DType || operand.type->isOptionalDType())
-    return requestedDTypes(stmt, entity, operand.range, node, number, values);
+    return requestedDTypes(stmt, entity, node, number, values);
   if (operand.type->isScalar(DType::Bool)) {
     auto known = valueRanges.truth(node);
     for (bool value : {false, true})
@@ -143,20 +162,13 @@ bool Elaborator::requestedValues(const ast::LaunchStmt &stmt, const FunctionEnti
 }
 
 /// For a dtype that is not listed, the runtime finds no instance and uses the fallback.
-bool Elaborator::requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, SourceRange range,
-                                 Node *node, size_t number, std::vector<Value> &values) {
+bool Elaborator::requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, Node *node, size_t number,
+                                 std::vector<Value> &values) {
   const KernelRecord &kernel = checker.program.kernels()[entity.index];
   const std::vector<Value> listed = listedValues(kernel, number);
-  for (const Value &value : listed) {
-    Node *named = emitConstant(value, types.dtype, range);
-    auto isThis = valueRanges.truth(emit(Kind::DTypeEqual, types.boolean(), range, {node, named}));
-    if (isThis && *isThis) {
-      values = {value};
-      break;
-    }
-    if (!isThis && valueRanges.mayBe(node, value))
+  for (const Value &value : listed)
+    if (valueRanges.mayBe(node, value.asDType()))
       values.push_back(value);
-  }
   if (values.empty())
     checker.noteIdle(stmt, entity.index,
                      "`" + kernel.parameters[number].name + "` is none of " + listText(listed) + " here");

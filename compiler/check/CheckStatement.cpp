@@ -182,15 +182,8 @@ void Elaborator::returnByVariables(const std::vector<Operand> &items, const std:
       const Type *type = wanted[i] ? wanted[i] : items[i].type;
       frame->results.push_back(newLocal("result", type));
     }
-    if (Node *node = convert(items[i], frame->results[i]->type, "the result")) {
+    if (Node *node = convert(items[i], frame->results[i]->type, "the result"))
       setLocal(frame->results[i], node, range);
-      if (frame->firstResults.size() <= i) {
-        frame->firstResults.resize(i + 1);
-        frame->firstResults[i] = node;
-      }
-      if (!valueRanges.sameValue(frame->firstResults[i], node))
-        frame->differing.insert(frame->results[i]);
-    }
   }
 }
 
@@ -211,6 +204,8 @@ Flow Elaborator::checkReturn(const ast::ReturnStmt &stmt) {
     returnValue(value, stmt.range);
   }
   frame->sawReturn = true;
+  if (kind == BodyKind::Op)
+    frame->atReturns.push_back(valueRanges.save());
   for (Loop *loop : frame->loops) {
     exitHere(loop->skip);
     if (loop->stop)

@@ -359,8 +359,8 @@ private:
   void proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const LaunchParameters &parameters);
   bool requestedValues(const ast::LaunchStmt &stmt, const FunctionEntity &entity, const LaunchParameters &parameters,
                        size_t number, std::vector<Value> &values);
-  bool requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, SourceRange range, Node *node,
-                       size_t number, std::vector<Value> &values);
+  bool requestedDTypes(const ast::LaunchStmt &stmt, const FunctionEntity &entity, Node *node, size_t number,
+                       std::vector<Value> &values);
   bool requestedInts(const FunctionEntity &entity, SourceRange range, Node *node, size_t number, bool atLeast,
                      std::vector<Value> &values);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);

@@ -38,8 +38,7 @@ struct Elaborator::Frame {
   /// The result, if the only return is the last statement; otherwise `results` has it.
   std::optional<Operand> direct;
   std::vector<hir::Local *> results = {};
-  std::vector<hir::Node *> firstResults = {};  ///< the values of the first return
-  std::set<const hir::Local *> differing = {}; ///< results that another return gives another value
+  std::vector<ValueRanges::State> atReturns = {}; ///< of an op: what is known at each return
   bool isTuple = false;
   std::optional<Operand> structShape; ///< the first result, if results are structs: its comptime parameters
   std::set<std::string> reassigned;   ///< names that the function assigns after their declaration

@@ -69,42 +69,6 @@ void ValueRanges::exclude(Number number, int64_t value) {
   setChoices(number, std::move(*list));
 }
 
-bool ValueRanges::addDTypes(const hir::Node *condition, bool truth, Number number, std::vector<Value> &dtypes) const {
-  switch (condition->kind) {
-  case Kind::Not:
-    return addDTypes(condition->operands[0], !truth, number, dtypes);
-  case Kind::BitOr:
-  case Kind::BitAnd:
-    return truth == (condition->kind == Kind::BitOr) && addDTypes(condition->operands[0], truth, number, dtypes) &&
-           addDTypes(condition->operands[1], truth, number, dtypes);
-  case Kind::Or:
-  case Kind::And:
-    return truth == (condition->kind == Kind::Or) && !condition->regions[0]->yields.empty() &&
-           addDTypes(condition->operands[0], truth, number, dtypes) &&
-           addDTypes(condition->regions[0]->yields[0], truth, number, dtypes);
-  case Kind::DTypeEqual: {
-    const hir::Node *lhs = condition->operands[0], *rhs = condition->operands[1];
-    const hir::Node *named = numberOf(lhs) == number ? rhs : lhs;
-    if (!truth || number == 0 || named->kind != Kind::Constant || numberOf(named == rhs ? lhs : rhs) != number)
-      return false;
-    dtypes.push_back(named->value);
-    return true;
-  }
-  default:
-    return false;
-  }
-}
-
-bool ValueRanges::mayBe(const hir::Node *node, const Value &dtype) const {
-  for (const auto &[condition, truth] : truths) {
-    std::vector<Value> dtypes;
-    if (definition[condition] && addDTypes(definition[condition], truth, numberOf(node), dtypes) &&
-        std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end())
-      return false;
-  }
-  return true;
-}
-
 void ValueRanges::assumeEither(const hir::Node *one, const hir::Node *other, bool truth) {
   State before = save();
   assume(one, truth);

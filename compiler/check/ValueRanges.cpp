@@ -55,6 +55,13 @@ bool isTensorForm(Kind kind) {
 
 } // namespace
 
+std::string ValueRanges::keyOf(Kind kind, const std::vector<Number> &operands) {
+  std::string key = std::to_string(static_cast<int>(kind));
+  for (Number number : operands)
+    key += " " + std::to_string(number);
+  return key;
+}
+
 ValueRanges::Number ValueRanges::numberOf(const hir::Node *node) const {
   auto found = numbers.find(node);
   return found == numbers.end() ? 0 : found->second;
@@ -96,27 +103,18 @@ void ValueRanges::record(const hir::Node *node) {
     return;
   }
   if (node->kind == Kind::DTypeOf) {
-    // Views and copies of a tensor have its dtype. A new tensor has the dtype that it was created with.
-    const hir::Node *source = dtypeSource(node->operands[0]);
-    if (source->kind == Kind::Empty) {
-      numbers[node] = numberOf(source->operands[1]);
-      return;
-    }
-    auto [entry, isNew] = byKey.emplace("dtype " + std::to_string(numberOf(source)), 0);
-    if (isNew)
-      entry->second = fresh();
-    numbers[node] = entry->second;
+    numbers[node] = dtypeNumber(numberOf(node->operands[0]));
     return;
   }
-  std::string key = std::to_string(static_cast<int>(node->kind));
+  std::vector<Number> operands;
   for (const hir::Node *operand : node->operands) {
-    Number number = numberOf(operand);
-    key += " " + std::to_string(number);
-    if (number == 0) {
+    operands.push_back(numberOf(operand));
+    if (operands.back() == 0) {
       numbers[node] = fresh();
       return;
     }
   }
+  std::string key = keyOf(node->kind, operands);
   for (int64_t value : node->ints)
     key += " #" + std::to_string(value);
   if (node->kind == Kind::Constant)
@@ -136,6 +134,7 @@ void ValueRanges::restore(State state) {
   gapped = std::move(state.gapped);
   truths = std::move(state.truths);
   variables = std::move(state.variables);
+  knownDTypes = std::move(state.dtypes);
   unreachable = state.unreachable;
 }
 
@@ -154,6 +153,9 @@ void ValueRanges::join(const State &a, bool aArrives, const State &b, bool bArri
   for (const auto &[number, truth] : a.truths)
     if (auto other = b.truths.find(number); other != b.truths.end() && other->second == truth)
       both.truths[number] = truth;
+  for (const auto &[number, list] : a.dtypes)
+    if (auto other = b.dtypes.find(number); other != b.dtypes.end())
+      both.dtypes[number] = list | other->second;
   std::vector<std::pair<const hir::Local *, Number>> differing;
   for (const auto &[local, number] : a.variables)
     if (auto other = b.variables.find(local); other != b.variables.end()) {
@@ -184,6 +186,7 @@ void ValueRanges::join(const State &a, bool aArrives, const State &b, bool bArri
     Number fresh = static_cast<Number>(definition.size() - 1);
     both.variables[differing[i].first] = fresh;
     both.ranges[fresh] = either;
+    joinDTypes(differing[i].first, a, a.variables.at(differing[i].first), b, differing[i].second, both);
     choices.emplace(fresh, eitherOf(std::move(differingChoices[i]), choicesOf(differing[i].second, 0)));
   }
   for (auto &[number, list] : choices)
@@ -281,6 +284,8 @@ void ValueRanges::assume(const hir::Node *condition, bool truth) {
     unreachable = true;
   if (number)
     truths[number] = truth;
+  if (condition->kind == Kind::DTypeEqual)
+    return assumeDTypes(condition->operands[0], condition->operands[1], truth);
   switch (condition->kind) {
   case Kind::Not:
     return assume(condition->operands[0], !truth);
@@ -329,12 +334,18 @@ std::optional<bool> ValueRanges::truth(const hir::Node *node) const {
   auto found = truths.find(numberOf(node));
   if (found != truths.end())
     return found->second;
-  if (node->kind == Kind::DTypeEqual) { // also of tensors that were allocated with a constant dtype
-    const hir::Node *one = definition[numberOf(node->operands[0])], *other = definition[numberOf(node->operands[1])];
-    if (one && other && one->kind == Kind::Constant && other->kind == Kind::Constant)
-      return one->value == other->value;
+  return node->kind == Kind::DTypeEqual ? dtypeTruth(node->operands[0], node->operands[1]) : std::nullopt;
+}
+
+void ValueRanges::joinAll(std::vector<State> paths) {
+  if (paths.empty())
+    return;
+  restore(std::move(paths.back()));
+  paths.pop_back();
+  for (const State &path : paths) {
+    State before = save();
+    join(before, !before.unreachable || path.unreachable, path, !path.unreachable);
   }
-  return std::nullopt;
 }
 
 } // namespace kpkg::compiler

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/check/Hir.h"
 
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,8 +43,12 @@ public:
     return numberOf(a) != 0 && numberOf(a) == numberOf(b);
   }
   std::optional<bool> truth(const hir::Node *node) const;
-  /// Returns whether no condition that holds rules out that a DType has this value.
-  bool mayBe(const hir::Node *node, const Value &dtype) const;
+  /// A set of dtypes, by their numbers.
+  using DTypes = std::bitset<64>;
+  /// Returns whether a DType can have that value.
+  bool mayBe(const hir::Node *node, DType value) const { return dtypesOf(numberOf(node))[size_t(value)]; }
+  /// Returns whether two DTypes can have those values on the same path.
+  bool mayBe(const hir::Node *node, DType value, const hir::Node *other, DType otherValue) const;
   /// Returns whether the facts contradict each other, so that this path is never taken.
   bool isUnreachable() const { return unreachable; }
   void setUnreachable() { unreachable = true; }
@@ -55,16 +60,22 @@ public:
     std::map<Number, std::vector<int64_t>> gapped;
     std::map<Number, bool> truths;
     std::map<const hir::Local *, Number> variables;
+    /// The values that a DType can have, where some are ruled out.
+    std::map<Number, DTypes> dtypes;
     bool unreachable = false;
   };
-  State save() const { return {ranges, gapped, truths, variables, unreachable}; }
+  State save() const { return {ranges, gapped, truths, variables, knownDTypes, unreachable}; }
   void restore(State state);
   /// Joins two paths. It keeps facts that hold on both, and gives fresh numbers to variables that differ. Paths that
   /// never reach the join are ignored.
   void join(const State &a, bool aArrives, const State &b, bool bArrives);
+  /// Joins paths, if there are any. Those whose facts contradict each other are ignored.
+  void joinAll(std::vector<State> paths);
 
 private:
   Number numberOf(const hir::Node *node) const;
+  /// Returns the text by which nodes with equal operands have one number.
+  static std::string keyOf(hir::Kind kind, const std::vector<Number> &operands);
   const hir::Node *dtypeSource(const hir::Node *tensor) const;
   using Ranges = std::unordered_map<Number, Interval>;
   Interval rangeOf(Number number, unsigned depth) const;
@@ -74,8 +85,19 @@ private:
   std::optional<std::vector<int64_t>> choicesOf(Number number, unsigned depth) const;
   /// Returns the values that follow from the operands of the node that defines the number.
   std::optional<std::vector<int64_t>> computedChoices(const hir::Node &node, unsigned depth) const;
-  /// Adds the dtypes that a DType can have where the condition is `truth`. Returns false if it may be any.
-  bool addDTypes(const hir::Node *condition, bool truth, Number number, std::vector<Value> &dtypes) const;
+  /// Returns the number of the dtype of the tensor with that number.
+  Number dtypeNumber(Number tensor);
+  DTypes dtypesOf(Number number) const { return dtypesOf(number, knownDTypes); }
+  DTypes dtypesOf(Number number, const std::map<Number, DTypes> &known) const;
+  void setDTypes(Number number, DTypes values);
+  /// Returns whether two DTypes are equal, as far as it follows from tests and from what each can be.
+  std::optional<bool> dtypeTruth(const hir::Node *lhs, const hir::Node *rhs) const;
+  /// Returns whether one of the paths that gave `number` its value allows both values.
+  bool agree(Number number, DType value, Number other, DType otherValue) const;
+  void assumeDTypes(const hir::Node *lhs, const hir::Node *rhs, bool truth);
+  /// Declares what a variable's new number can be after a join, if it is a DType or a tensor. Its number was `one` in
+  /// `a`, and `other` in `b`.
+  void joinDTypes(const hir::Local *local, const State &a, Number one, const State &b, Number other, State &both);
   void narrow(Number number, Interval to);
   void exclude(Number number, int64_t value);
   void setChoices(Number number, std::vector<int64_t> values);
@@ -90,6 +112,13 @@ private:
   std::map<Number, std::vector<int64_t>> gapped;
   std::map<Number, bool> truths;
   std::map<const hir::Local *, Number> variables;
+  std::map<Number, DTypes> knownDTypes;
+  /// A path to a join: the number that a DType has on it, and what is known there.
+  struct Path {
+    Number value;
+    std::map<Number, DTypes> known;
+  };
+  std::map<Number, std::vector<Path>> paths; // by number of a DType that differs between paths
   bool unreachable = false;
 };
 

@@ -91,6 +91,24 @@ def test_gradients_are_those_of_the_recurrence(ops, name, normed, dtype, length,
     check_gradients(getattr(torch.ops.kpkg, name), name, dtype, length, strength, normed)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
+def test_gradients_of_short_decays_are_rounded(ops, name, dtype):
+    """Decays and rates of 16 bits have the gradients of those of float32, rounded."""
+    q, k, v, g, beta = (x.to(dtype) for x in heads(70))
+    k = F.normalize(k.float(), dim=-1).to(dtype)
+    numbers = (g, beta) if name == "gated_delta_rule" else (g,)
+    upstream = torch.randn_like(v)
+    found = []
+    for wide in (dtype, torch.float32):
+        inputs = [x.to(wide).requires_grad_() for x in numbers]
+        with kpkg.fallback_policy("strict"):
+            o, _ = getattr(torch.ops.kpkg, name)(q, k, v, *inputs)
+            found.append(torch.autograd.grad(o, inputs, upstream))
+    for short, exact in zip(*found):
+        assert short.dtype == dtype and torch.equal(short, exact.to(dtype))
+
+
 @pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])
 def test_gradients_of_empty_sequences(ops, name):
     q, k, v, g, beta = (x[:, :0].requires_grad_() for x in heads(1))
