@@ -5,6 +5,8 @@
 #include "runtime/torch/DTypeCodes.h"
 #include "runtime/torch/OpSlot.h"
 
+#include <kpkg/limits.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,8 +16,6 @@
 
 namespace kpkg::torch_abi {
 namespace {
-
-inline constexpr int maxResults = 8;
 
 std::array<std::atomic<const OpSlot *>, maxSlots> slots;
 std::atomic<PrecisionReader> precisionReader = nullptr;
@@ -48,8 +48,9 @@ AtenTensorHandle emptyStrided(int32_t rank, const int64_t *shape, const int64_t 
 
 kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
   auto *state = static_cast<CallState *>(context);
-  if (wanted->index >= maxResults)
-    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "more than 8 results in PyTorch");
+  if (size_t(wanted->index) >= maxResults)
+    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED,
+                          ("more than " + std::to_string(maxResults) + " results in PyTorch").c_str());
   AtenTensorHandle handle = emptyStrided(wanted->rank, wanted->shape, wanted->strides, wanted->dtype, wanted->device);
   if (!handle)
     return kpkg_set_error(KPKG_ERROR_MEMORY, "PyTorch could not allocate a result");
@@ -130,7 +131,7 @@ const char *followedPrecision(const OpSlot &slot, const BoxedArguments &argument
   call.arguments = arguments.values();
   call.argument_count = slot.argumentCount;
   call.results = results.data();
-  call.result_capacity = maxResults;
+  call.result_capacity = int32_t(maxResults);
   call.allocate = allocate;
   call.allocate_context = &state;
   call.user = &state;

@@ -6,6 +6,7 @@
 #include "runtime/torch/Direct.h"
 
 #include <kpkg/kpkg.h>
+#include <kpkg/limits.hpp>
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -33,7 +34,7 @@
 namespace kpkg::torch_nodes {
 namespace {
 
-constexpr size_t mostArguments = 32, mostResults = 8, mostListEntries = 32;
+constexpr size_t mostArguments = 32, mostListEntries = 32;
 
 /// PyTorch's types by number of the dtype.
 constexpr at::ScalarType scalarTypes[] = {
@@ -236,11 +237,12 @@ bool Arguments::readList(kpkg_value &value, PyObject *object) {
   return true;
 }
 
-using Allocated = std::array<at::Tensor, mostResults>;
+using Allocated = std::array<at::Tensor, maxResults>;
 
 kpkg_status allocate(void *context, const kpkg_allocation *wanted, void **data) {
-  if (size_t(wanted->index) >= mostResults)
-    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "more than 8 results in PyTorch");
+  if (size_t(wanted->index) >= maxResults)
+    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED,
+                          ("more than " + std::to_string(maxResults) + " results in PyTorch").c_str());
   try {
     at::Tensor &tensor = (*static_cast<Allocated *>(context))[size_t(wanted->index)];
     size_t rank = size_t(wanted->rank);
@@ -296,13 +298,13 @@ PyObject *wrap(const DirectCall &self, const Arguments &arguments, Allocated &al
 /// Returns the op's results, or nothing if no kernel of a package runs the call.
 std::optional<PyObject *> run(const DirectCall &self, const Arguments &arguments) {
   Allocated allocated;
-  std::array<kpkg_result, mostResults> results;
+  std::array<kpkg_result, maxResults> results;
   kpkg_call call = {};
   call.struct_size = sizeof call;
   call.arguments = arguments.values();
   call.argument_count = arguments.count();
   call.results = results.data();
-  call.result_capacity = int32_t(mostResults);
+  call.result_capacity = int32_t(maxResults);
   call.allocate = allocate;
   call.allocate_context = &allocated;
   if (self.hasPrecision)
@@ -349,7 +351,7 @@ bool readParameters(DirectCall &self) {
   kpkg_op_info info = {};
   info.struct_size = sizeof info;
   if (!self.op || kpkg_op_describe(self.op, &info) != KPKG_OK || size_t(info.argument_count) > mostArguments ||
-      size_t(info.result_count) > mostResults || self.positional > size_t(info.argument_count))
+      size_t(info.result_count) > maxResults || self.positional > size_t(info.argument_count))
     return false;
   self.resultCount = info.result_count;
   for (int32_t i = 0; i < info.argument_count; ++i) {

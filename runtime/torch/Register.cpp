@@ -4,6 +4,8 @@
 #include "runtime/torch/OpSlot.h"
 #include "runtime/torch/Schemas.h"
 
+#include <kpkg/limits.hpp>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -135,7 +137,7 @@ kpkg_status kpkg_torch_register(const kpkg_op *op, const char *ns, int32_t isOut
   }
   if (isOut)
     slot->types.insert(slot->types.end(), size_t(info.result_count), {KPKG_TENSOR, false});
-  if (slot->types.size() > maxArguments || info.result_count > 8)
+  if (slot->types.size() > maxArguments || size_t(info.result_count) > kpkg::maxResults)
     return fail(slot->name + " has more arguments or results than the PyTorch glue can pass");
   std::optional<std::string> schema = torchSchema(op, isOut != 0);
   if (!schema)

@@ -255,7 +255,8 @@ void Call::lowerTensors(const ArgumentInfo &argument, ffi::AnyView given, kpkg_v
 kpkg_status Call::allocate(void *context, const kpkg_allocation *wanted, void **data) {
   auto &call = *static_cast<Call *>(context);
   if (size_t(wanted->index) >= call.allocated.size())
-    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED, "more than 8 results in tvm-ffi");
+    return kpkg_set_error(KPKG_ERROR_UNSUPPORTED,
+                          ("more than " + std::to_string(maxResults) + " results in tvm-ffi").c_str());
   try {
     ffi::Tensor tensor = allocateTensor(*wanted, call.call.stream);
     *data = tensor.data_ptr();

@@ -57,7 +57,7 @@ private:
   const Op &op;
   Arena arena;
   kpkg_call call = {};
-  std::array<tvm::ffi::Tensor, 8> allocated;
+  std::array<tvm::ffi::Tensor, maxResults> allocated;
   std::forward_list<std::string> strings;
   kpkg_device device = {}; ///< of the first tensor
 };

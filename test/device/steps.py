@@ -114,6 +114,14 @@ def states(ops: Any) -> Iterator[Case]:
     x, dt, a = drawn(1, 8192, 64, 64), uniform(1, 8192, 64) * 0.1, -uniform(64)
     mamba = (x, dt, a, drawn(1, 8192, 1, 128), drawn(1, 8192, 1, 128), uniform(64), None, None, None, True)
     yield "mamba2_scan 8192x64x64, state 128", 0, {"kpkg": lambda: ops.mamba2_scan(*mamba)}
+    leaves = [t.requires_grad_() for t in mamba[:6]]
+    y = ops.mamba2_scan(*mamba)[0]
+    given = torch.randn_like(y)
+    yield (
+        "mamba2_scan 8192x64x64, state 128, gradients",
+        0,
+        {"kpkg": lambda: torch.autograd.grad(y, leaves, given, retain_graph=True)},
+    )
     state = drawn(64, 32, 128, 128, dtype=torch.float32)
     one = [drawn(64, 32, 128) for _ in range(3)]
     decay1, beta1 = -uniform(64, 32), uniform(64, 32)

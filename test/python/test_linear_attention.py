@@ -126,18 +126,100 @@ def test_second_derivatives_differentiate_the_fallback(ops, name):
         assert torch.autograd.gradgradcheck(lambda *x: getattr(torch.ops.kpkg, name)(*x)[0], inputs, fast_mode=True)
 
 
-def test_gradients_of_a_scan(ops):
-    x, dt, a, b, c, d, z, bias = inputs = [t.requires_grad_() for t in scan(70)]
-    state = drawn(2, 4, 24, 20).requires_grad_()
+def test_second_derivatives_of_a_scan(ops):
+    inputs = [(t[:1, :, :2] if t.dim() > 2 else t[:2]).requires_grad_() for t in scan(3)]
     with kpkg.fallback_policy("silent"):
-        found = torch.ops.kpkg.mamba2_scan(*inputs, state, True)
-        step = F.softplus(dt + bias)
-        y, last = attended(c * 20**0.5, b, x * step.unsqueeze(-1), step * a, None, state.mT, False)
-        expected = ((y + x * d[:, None]) * F.silu(z), last.mT)
-        assert_close(found, expected)
-        upstream = [torch.randn_like(t) for t in expected]
-        all_of = [*inputs, state]
-        assert_close(torch.autograd.grad(found, all_of, upstream), torch.autograd.grad(expected, all_of, upstream))
+        assert torch.autograd.gradgradcheck(lambda *x: torch.ops.kpkg.mamba2_scan(*x)[0], inputs, fast_mode=True)
+
+
+def scanned(x, dt, a, b, c, d, z, bias, state, softplus):
+    """Returns the recurrence of Mamba 2."""
+    step = dt if bias is None else dt + bias
+    step = F.softplus(step) if softplus else step
+    state = x.new_zeros([2, 4, 24, 20]) if state is None else state
+    y, last = attended(c * 20**0.5, b, x * step.unsqueeze(-1), step * a, None, state.mT, False)
+    y = y if d is None else y + x * d[:, None]
+    return y if z is None else y * F.silu(z), last.mT
+
+
+def check_scan_gradients(call, dtype, length, strength, absent, softplus):
+    """Compares gradients with those of the recurrence in float64, without the arguments `absent`. `strength` is the
+    factor of dt, and so of decays."""
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    x, dt, a, b, c, d, z, bias = scan(length, dtype)
+    bias, d = bias.to(wide), d.to(dtype)
+    rows = [x, (dt.abs() * strength).to(wide), a.to(wide), b, c, d, z, bias, drawn(2, 4, 24, 20, dtype=wide)]
+    names = ["x", "dt", "a", "b", "c", "d", "z", "bias", "state"]
+    inputs = [None if name in absent else t.detach().requires_grad_() for name, t in zip(names, rows)]
+    found = call(*inputs, softplus)
+    upstream = [torch.randn_like(t) for t in found]
+    exact = [t if t is None else t.detach().double().requires_grad_() for t in inputs]
+    expected = scanned(*exact, softplus)
+    leaves, exact = ([t for t in all_of if t is not None] for all_of in (inputs, exact))
+    gradients = torch.autograd.grad(found, leaves, upstream)
+    error = 1024 * torch.finfo(wide).eps if dtype == wide else 8 * torch.finfo(dtype).eps
+    for leaf, gradient, wanted in zip(
+        leaves, gradients, torch.autograd.grad(expected, exact, [t.double() for t in upstream])
+    ):
+        assert gradient.dtype == leaf.dtype
+        assert_close(gradient.double(), wanted, rtol=0, atol=error * float(wanted.abs().max()))
+
+
+@pytest.mark.parametrize(
+    "dtype, length, strength, absent, softplus",
+    [
+        (torch.float64, 1, 1, "", True),
+        (torch.float64, 65, 20, "", True),
+        (torch.float64, 70, 1, ("z", "bias", "state"), False),
+        (torch.float32, 197, 20, ("bias", "d"), False),
+        (torch.float32, 64, 1, ("d", "z", "state"), True),
+        (torch.bfloat16, 65, 20, "", True),
+        (torch.bfloat16, 63, 0.1, ("d", "z", "bias", "state"), False),
+    ],
+)
+def test_gradients_of_a_scan(ops, dtype, length, strength, absent, softplus):
+    with kpkg.fallback_policy("strict"):
+        check_scan_gradients(torch.ops.kpkg.mamba2_scan, dtype, length, strength, absent, softplus)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_of_short_numbers_of_a_scan_are_rounded(ops, dtype):
+    """Step sizes of 16 bits have the gradients of those of float32, rounded; A, D and dt_bias likewise."""
+    x, dt, a, b, c, d, z, bias = (t.to(dtype) for t in scan(70))
+    upstream = torch.randn_like(x)
+    found = []
+    for wide in (dtype, torch.float32):
+        numbers = [t.to(wide).requires_grad_() for t in (dt, a, d, bias)]
+        with kpkg.fallback_policy("strict"):
+            y, _ = torch.ops.kpkg.mamba2_scan(x, *numbers[:2], b, c, numbers[2], z, numbers[3], None, True)
+            found.append(torch.autograd.grad(y, numbers, upstream))
+    for short, exact in zip(*found):
+        assert short.dtype == dtype and torch.equal(short, exact.to(dtype))
+
+
+def test_gradients_of_empty_scans(ops):
+    x, dt, a, b, c, d, z, bias = (t[:, :0] if t.dim() > 1 else t for t in scan(1))
+    state = drawn(2, 4, 24, 20).requires_grad_()
+    leaves = [t.requires_grad_() for t in (x, a, d, bias)]
+    _, last = torch.ops.kpkg.mamba2_scan(x, dt, a, b, c, d, z, bias, state, True)
+    dx, da, dd, dbias, dstate = torch.autograd.grad(last.sum(), [*leaves, state])
+    assert dx.shape == x.shape and torch.equal(dstate, torch.ones_like(state))
+    assert not (da.any() or dd.any() or dbias.any())
+
+
+def test_gradients_of_parts_of_a_projection(ops):
+    """Heads before positions, B and C as parts of one tensor, and one number of dt for all heads."""
+    packed, dt = drawn(2, 70, 136), drawn(2, 70, 1)
+    x, a = drawn(2, 4, 70, 24).transpose(1, 2), -torch.rand(1, dtype=torch.float64)
+    inputs = [t.requires_grad_() for t in (x, dt, a, packed)]
+
+    def run(call, x, dt, a, packed):
+        b, c = (packed[..., i : i + 40].unflatten(2, (2, 20)) for i in (0, 40))
+        return call(x, dt.expand(2, 70, 4), a.expand(4), b, c, None, None, None, None, True)
+
+    found, expected = run(torch.ops.kpkg.mamba2_scan, *inputs), run(scanned, *inputs)
+    upstream = [torch.randn_like(t) for t in expected]
+    assert_close(torch.autograd.grad(found, inputs, upstream), torch.autograd.grad(expected, inputs, upstream))
 
 
 @pytest.mark.parametrize("name", ["gated_linear_attention", "gated_delta_rule"])

@@ -4,6 +4,7 @@
 #ifndef KPKG_KPKG_HPP
 #define KPKG_KPKG_HPP
 
+#include <kpkg/limits.hpp>
 #include <kpkg/result.hpp>
 #include <kpkg/tensor.hpp>
 
@@ -107,9 +108,6 @@ public:
   }
 
 private:
-  /// Limit of results for a fallback that is known only by name.
-  static constexpr size_t maxUnknownResults = 8;
-
   /// The C call and the data to which its pointers refer.
   struct Frame {
     std::vector<kpkg_tensor> descriptors;
@@ -149,7 +147,7 @@ private:
         return useError("argument '" + argument.first + "' is given twice");
       frame.values[i] = argument.second.lower(frame.descriptors[i]);
     }
-    frame.results.resize(isNamed ? size_t(description.result_count) : maxUnknownResults);
+    frame.results.resize(isNamed ? size_t(description.result_count) : maxResults);
     frame.call.struct_size = sizeof frame.call;
     frame.call.arguments = frame.values.data();
     frame.call.argument_count = int32_t(count);
