@@ -290,6 +290,23 @@ Expected<std::optional<std::string>> compile(const CompileOptions &options, Sour
   return guarded(options, [&] { return makePackage(options, sources, diags, progress, remark); });
 }
 
+void compileAlone(const CompileOptions &options, int kind, size_t number, const BeforeStage &beforeStage) {
+  SourceManager sources;
+  DiagnosticEngine diags;
+  auto targets = resolveTargets(options.targets);
+  if (!targets)
+    return consumeError(targets.takeError());
+  for (const BuildTargets &each : kindsOf(*targets)) {
+    if (kindOf(each) != kind)
+      continue;
+    auto program = checkedProgram(options, nameOfKind(each), sources, diags);
+    if (!program)
+      return consumeError(program.takeError());
+    if (*program)
+      compileAlone(**program, sources, each, options, number, beforeStage);
+  }
+}
+
 Expected<std::optional<std::string>> emit(const CompileOptions &options, Stage stage, SourceManager &sources,
                                           DiagnosticEngine &diags) {
   return guarded(options, [&] { return stageText(options, stage, sources, diags); });

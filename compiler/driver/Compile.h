@@ -1,6 +1,7 @@
 // Declares the whole compiler behind one function: source files in, package out.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
+#include "compiler/codegen/reproducer/Reproducer.h"
 #include "compiler/driver/CompileOptions.h"
 #include <optional>
 
@@ -14,6 +15,10 @@ class SourceManager;
 llvm::Expected<std::optional<std::string>> compile(const CompileOptions &options, SourceManager &sources,
                                                    DiagnosticEngine &diags, const Progress &progress = nullptr,
                                                    const Remark &remark = nullptr);
+
+/// Compiles one instance again, as compile() recorded its kind and number in an Activity, and drops its code. Failures
+/// of the compiler end the process. Errors before that are dropped: compile() has reported them.
+void compileAlone(const CompileOptions &options, int kind, size_t number, const BeforeStage &beforeStage);
 
 /// Checks every instance and op for the targets without generating code. Errors of the source are in `diags`.
 llvm::Error check(const CompileOptions &options, SourceManager &sources, DiagnosticEngine &diags,

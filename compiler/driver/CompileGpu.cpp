@@ -77,8 +77,10 @@ Expected<Compiled> compileLaunch(tile::KernelOp kernel, StringRef chip, const kg
   compiled.hasRings = kgpu::hasRings(laidOut);
   compiled.tensorMaps = tensorMapRecords(laidOut);
   compiled.reports = lower::nvvm::reportTexts(laidOut);
+  beginStep("lower-nvvm", *module);
   if (failed(lower::nvvm::lowerToNvvm(*module)))
     return createStringError("the kernel cannot be lowered for %s", chip.str().c_str());
+  beginStep("llvm", *module);
   auto ptx = ptxOf(*module->getOps<mlir::gpu::GPUModuleOp>().begin(), chip, options);
   if (!ptx)
     return ptx.takeError();

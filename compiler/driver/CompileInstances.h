@@ -1,7 +1,7 @@
 // Compiles kernel instances to machine code, in parallel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/driver/CompileOne.h"
 #include "compiler/driver/Targets.h"
 #include "compiler/pack/Package.h"
 
@@ -20,6 +20,14 @@ struct CompiledInstances {
 llvm::Expected<CompiledInstances> compileInstances(const Program &program, const SourceManager &sources,
                                                    const BuildTargets &targets, const CompileOptions &options,
                                                    const Progress &progress);
+
+/// Compiles the instance that compileInstances() records under `number` again, on this thread, and drops its code.
+/// Nothing catches its failures.
+void compileAlone(const Program &program, const SourceManager &sources, const BuildTargets &targets,
+                  const CompileOptions &options, size_t number, const BeforeStage &beforeStage);
+
+/// Returns the number under which instances for these targets, all CPUs or all GPUs, are recorded.
+inline int kindOf(const BuildTargets &targets) { return targets.hasGpu() ? 1 : 0; }
 
 /// Returns all instances before target-specific lowering: tile IR as text.
 llvm::Expected<std::string> emitTile(const Program &program, const SourceManager &sources,

@@ -12,8 +12,16 @@ namespace kpkg::compiler {
 /// `tracePasses` records, and advice. Its memory then leaks. Threads may run guarded bodies concurrently.
 std::optional<std::string> failureOf(llvm::function_ref<void()> body);
 
-/// Records the running pass of this manager for failures on its thread.
+/// Records the running pass of this manager for failures on its thread, as beginStep() does.
 void tracePasses(mlir::PassManager &passes);
+
+/// Records that a step of the compiler, such as a pass, works on `op` from now on. Developers can make it fail there:
+/// `KPKG_TEST_FAILURE=HOW:STEP` or `HOW:STEP:OP`, if `op` contains an operation of that name. `HOW` is `abort`,
+/// `segfault`, `overflow` (of the stack), `kill` or `hang`.
+void beginStep(llvm::StringRef step, mlir::Operation *op);
+
+/// Returns a signal in words: "SIGSEGV, it read where nothing is".
+std::string wordsForSignal(int signal);
 
 /// Advice for a failure that is not the fault of the source.
 inline constexpr char kWayOut[] = "other tile sizes or another number of warps (@schedule(warps=)) may avoid it; it is "

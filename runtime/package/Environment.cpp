@@ -18,27 +18,16 @@ namespace kpkg::package {
 
 /// What the runtime, the command and the Python package read.
 constexpr std::string_view variables[] = {
-    "KPKG_CACHE_DIR", "KPKG_COMMAND", "KPKG_CUDA_DRIVER",  "KPKG_CUPTI",    "KPKG_DISABLE", "KPKG_FALLBACK",
-    "KPKG_LOCK",      "KPKG_LOG",     "KPKG_NUM_THREADS",  "KPKG_NVDISASM", "KPKG_NVTX",    "KPKG_PATH",
-    "KPKG_PTXAS",     "KPKG_RECORD",  "KPKG_RECORD_LIMIT", "KPKG_REQUIRE",  "KPKG_TARGET",  "KPKG_TRUST"};
+    "KPKG_CACHE_DIR",    "KPKG_COMMAND",        "KPKG_CUDA_DRIVER", "KPKG_CUPTI",      "KPKG_DISABLE",
+    "KPKG_FALLBACK",     "KPKG_INSTANCE_LIMIT", "KPKG_LOCK",        "KPKG_LOG",        "KPKG_NUM_THREADS",
+    "KPKG_NVDISASM",     "KPKG_NVTX",           "KPKG_PATH",        "KPKG_PTXAS",      "KPKG_RECORD",
+    "KPKG_RECORD_LIMIT", "KPKG_REQUIRE",        "KPKG_TARGET",      "KPKG_TOOL_LIMIT", "KPKG_TRUST"};
 /// What builds, tests and measurements of kpkg itself read. Users' lists leave them out.
-constexpr std::string_view developersVariables[] = {"KPKG_ADAPTER_PACKAGES",
-                                                    "KPKG_BUILD_DIR",
-                                                    "KPKG_COMMIT",
-                                                    "KPKG_CONV_CASES",
-                                                    "KPKG_CONV_SEED",
-                                                    "KPKG_DEBIAN",
-                                                    "KPKG_DISPATCH_CASES",
-                                                    "KPKG_DISPATCH_SEED",
-                                                    "KPKG_DRIVER",
-                                                    "KPKG_JOBS",
-                                                    "KPKG_LLVM_PREFIX",
-                                                    "KPKG_PYTHON",
-                                                    "KPKG_STRIDE",
-                                                    "KPKG_TEST_DEVICE",
-                                                    "KPKG_TEST_OBJECTS",
-                                                    "KPKG_UPDATE_GOLDEN",
-                                                    "KPKG_VENV"};
+constexpr std::string_view developersVariables[] = {
+    "KPKG_ADAPTER_PACKAGES", "KPKG_BUILD_DIR",      "KPKG_COMMIT",        "KPKG_CONV_CASES",  "KPKG_CONV_SEED",
+    "KPKG_DEBIAN",           "KPKG_DISPATCH_CASES", "KPKG_DISPATCH_SEED", "KPKG_DRIVER",      "KPKG_JOBS",
+    "KPKG_LLVM_PREFIX",      "KPKG_PYTHON",         "KPKG_STRIDE",        "KPKG_TEST_DEVICE", "KPKG_TEST_FAILURE",
+    "KPKG_TEST_OBJECTS",     "KPKG_UPDATE_GOLDEN",  "KPKG_VENV"};
 
 std::vector<std::string> splitList(std::string_view text, char separator) {
   std::vector<std::string> parts;

@@ -12,6 +12,7 @@
 #include "tools/kpkg/ProgressLine.h"
 #include "tools/kpkg/Report.h"
 #include "tools/kpkg/WhyReport.h"
+#include "tools/kpkg/supervise/Failures.h"
 #include "llvm/Support/Error.h"
 #include <algorithm>
 #include <filesystem>
@@ -40,6 +41,7 @@ struct BuildOptions {
   bool listFiles = false;
   bool fastMath = false;
   bool checkReproducible = false;
+  Limits limits;
   WhyOptions why;
 };
 
@@ -226,32 +228,13 @@ ExitCode explain(const BuildOptions &options, const std::string &package) {
   return library ? printWhy(*library, "the package", options.why) : report(library.error());
 }
 
-ExitCode build(BuildOptions &options) {
-  if (!chooseTargets(options))
-    return UsageError;
-  if (options.fastMath)
-    note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
-         "instructions in any case, others are computed in full (docs/language.md)");
-  if (!readDefines(options.defines, options.compile.defines) || !readChecks(options))
-    return UsageError;
-  readDTypes(options);
-  if (options.compile.fast && !options.compile.tuning.empty())
-    note("--tuning changes nothing: --fast leaves out rows of tuning tables");
+ExitCode compileAndWrite(const BuildOptions &options) {
   SourceManager sources;
   DiagnosticEngine diags(mostErrors);
   if (options.listFiles)
     return listFiles(options, sources, diags);
   if (!options.emit.empty())
     return emitStage(options, sources, diags);
-  bool explains = !options.why.kernel.empty();
-  if (options.output.empty() && !explains) {
-    fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
-    return UsageError;
-  }
-  options.compile.explainedKernel = options.why.kernel;
-  if (options.output.empty())
-    options.compile.onlyKernel = options.why.kernel; // the report needs no other
-
   std::optional<std::string> package;
   std::vector<std::string> remarks;
   {
@@ -270,7 +253,30 @@ ExitCode build(BuildOptions &options) {
   ExitCode code = options.checkReproducible ? checkReproducible(options, *package) : Success;
   if (code == Success && !options.output.empty())
     code = write(options, *package, sources);
-  return code == Success && explains ? explain(options, *package) : code;
+  return code == Success && !options.why.kernel.empty() ? explain(options, *package) : code;
+}
+
+ExitCode build(BuildOptions &options) {
+  if (!chooseTargets(options))
+    return UsageError;
+  if (options.fastMath)
+    note("--use_fast_math changes nothing: float32 results that are only rounded to 16 bits take the GPU's fast "
+         "instructions in any case, others are computed in full (docs/language.md)");
+  if (!readDefines(options.defines, options.compile.defines) || !readChecks(options))
+    return UsageError;
+  readDTypes(options);
+  if (options.compile.fast && !options.compile.tuning.empty())
+    note("--tuning changes nothing: --fast leaves out rows of tuning tables");
+  bool explains = !options.why.kernel.empty();
+  bool isPackage = !options.listFiles && options.emit.empty();
+  if (isPackage && options.output.empty() && !explains) {
+    fmt::print(stderr, "kpkg: error: -o FILE is needed\n");
+    return UsageError;
+  }
+  options.compile.explainedKernel = options.why.kernel;
+  if (isPackage && options.output.empty())
+    options.compile.onlyKernel = options.why.kernel; // the report needs no other
+  return supervised(options.compile, options.limits, [&] { return compileAndWrite(options); });
 }
 
 /// Adds options that building and checking share.
@@ -332,6 +338,7 @@ void addBuild(CLI::App &app, int &exitCode) {
   command->add_flag("-g", options->compile.lineTables,
                     "Line tables: profilers and debuggers show lines of the .k sources");
   command->add_option("-j,--jobs", options->compile.jobs, "Threads; default: one for each processor");
+  addLimits(*command, options->limits);
   command
       ->add_option("--emit", options->emit,
                    "Print a stage instead of writing a package: of GPUs kgpu, gpu, nvvm, llvm, ptx or sass")

@@ -57,6 +57,7 @@ int main(int argc, char **argv) {
   addExplain(app, exitCode);
   addVerify(app, exitCode);
   addReplay(app, exitCode);
+  addReproduce(app, exitCode);
   addSign(app, exitCode);
   addLock(app, exitCode);
   addKeygen(app, exitCode);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 #include "compiler/codegen/nvptx/PtxasReport.h"
+#include "compiler/codegen/nvptx/Tool.h"
 #include "llvm/Support/Error.h"
 
 namespace kpkg::compiler {
@@ -38,8 +39,13 @@ public:
   /// (default: the user's cache folder; empty: no cache).
   ///
   /// The error has the messages of ptxas, and names a chip that this version does not know. It is ToolFailed if ptxas
-  /// cannot be run or writes something else.
+  /// cannot be run, crashes, does not end in time (toolLimit()), or writes something else. The text then names a file
+  /// with its input. Later calls return the same error.
   llvm::Expected<Cubin> assemble(llvm::StringRef ptx, llvm::StringRef chip, Effort effort = Effort::Most) const;
+
+  /// Runs it once on the file `input`, which contains `ptx`, with an option such as "-O3" as the level.
+  ToolOutcome run(llvm::StringRef ptx, llvm::StringRef chip, llvm::StringRef level, llvm::StringRef input,
+                  llvm::StringRef output) const;
 
 private:
   std::string program;

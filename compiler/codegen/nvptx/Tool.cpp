@@ -1,14 +1,24 @@
 // Runs programs of a CUDA toolkit as child processes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Tool.h"
+#include "compiler/codegen/activity/Activity.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -47,28 +57,87 @@ std::string inPythonEnvironment(StringRef prefix, StringRef name) {
   return "";
 }
 
+/// Reads what a process writes until it ends. Returns false if it takes more than `seconds`; 0 is no limit.
+bool readUntilEnd(int descriptor, unsigned seconds, std::string &text) {
+  const int64_t end = steadyMilliseconds() + int64_t(seconds) * 1000;
+  for (;;) {
+    int64_t left = seconds ? end - steadyMilliseconds() : -1;
+    if (seconds && left <= 0)
+      return false;
+    pollfd poll = {descriptor, POLLIN, 0};
+    if (::poll(&poll, 1, int(std::min<int64_t>(left, INT_MAX))) <= 0)
+      continue; // late, or interrupted
+    char buffer[4096];
+    ssize_t size = ::read(descriptor, buffer, sizeof buffer);
+    if (size == 0 || (size < 0 && errno != EINTR))
+      return true;
+    text.append(buffer, std::max<ssize_t>(size, 0));
+  }
+}
+
 /// Returns the parent of a program's folder.
 std::string prefixOf(StringRef program) { return sys::path::parent_path(sys::path::parent_path(program)).str(); }
 
 } // namespace
 
+unsigned toolLimit() {
+  constexpr unsigned usual = 600;
+  unsigned seconds = usual;
+  std::optional<std::string> named = sys::Process::GetEnv("KPKG_TOOL_LIMIT");
+  return named && !StringRef(*named).getAsInteger(10, seconds) ? seconds : usual;
+}
+
 ToolOutcome runTool(StringRef program, ArrayRef<StringRef> arguments, unsigned seconds) {
   ToolOutcome outcome;
-  SmallString<128> log;
-  if (std::error_code error = sys::fs::createTemporaryFile("kpkg-tool", "log", log)) {
+  auto cannotRun = [&](int error) {
     outcome.code = -1;
-    outcome.failure = "cannot make a temporary file: " + error.message();
+    outcome.failure = std::strerror(error);
     return outcome;
+  };
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return cannotRun(errno);
+  SmallVector<std::string> words = {program.str()};
+  for (StringRef argument : arguments)
+    words.push_back(argument.str());
+  SmallVector<char *> pointers;
+  for (std::string &word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  // Its own process group is what a time limit ends: a script's children, too.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t process = 0;
+  int error = ::posix_spawn(&process, words[0].c_str(), &actions, &attributes, pointers.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (error != 0) {
+    ::close(ends[0]);
+    return cannotRun(error);
   }
-  scope_exit removeLog([&] { sys::fs::remove(log); });
-  SmallVector<StringRef> words = {program};
-  append_range(words, arguments);
-  std::optional<StringRef> streams[] = {StringRef(""), StringRef(log), StringRef(log)};
-  outcome.code = sys::ExecuteAndWait(program, words, std::nullopt, streams, seconds, 0, &outcome.failure);
-  if (outcome.code == -2 && StringRef(outcome.failure).contains_insensitive("timed out"))
+  recordTool(process);
+  bool isInTime = readUntilEnd(ends[0], seconds, outcome.output);
+  ::close(ends[0]);
+  if (!isInTime)
+    ::kill(-process, SIGKILL);
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR)
+    ;
+  recordTool(0);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+  if (!isInTime) {
+    outcome.code = -2;
     outcome.failure = "it did not end within " + std::to_string(seconds) + " seconds";
-  if (auto text = MemoryBuffer::getFile(log))
-    outcome.output = (*text)->getBuffer().str();
+  } else if (WIFSIGNALED(status)) {
+    outcome.failure = std::string("it was ended by a signal: ") + ::strsignal(WTERMSIG(status));
+  }
   return outcome;
 }
 

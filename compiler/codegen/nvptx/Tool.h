@@ -9,9 +9,9 @@
 namespace kpkg::compiler {
 
 struct ToolOutcome {
-  int code = 0;
+  int code = 0;        ///< its exit code; -1 if it could not run, -2 if a signal or the time limit ended it
   std::string output;  ///< both of its output streams
-  std::string failure; ///< why it could not run
+  std::string failure; ///< why it could not run or did not end
 };
 
 /// Error: a tool cannot be run, or does not work. No change of the source could fix it.
@@ -21,8 +21,11 @@ public:
   static char ID;
 };
 
-/// Runs `program` without a shell; gives up after `seconds`.
-ToolOutcome runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments, unsigned seconds = 600);
+/// Returns the seconds that a tool may take: KPKG_TOOL_LIMIT, by default 600; 0 is no limit.
+unsigned toolLimit();
+
+/// Runs `program` without a shell, and ends it after `seconds` unless that is 0. Threads may run tools concurrently.
+ToolOutcome runTool(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments, unsigned seconds = toolLimit());
 
 /// Returns the path of an installed tool, or an empty string.
 ///

@@ -20,7 +20,7 @@ TEST(Guard, AbortsAreMessages) {
   std::optional<std::string> failure =
       failureOf([] { llvm::cantFail(llvm::createStringError("nothing holds this tile")); });
   ASSERT_TRUE(failure);
-  EXPECT_THAT(*failure, HasSubstr("the compiler failed: an assumption did not hold"));
+  EXPECT_THAT(*failure, HasSubstr("the compiler failed: SIGABRT, an assumption did not hold"));
   EXPECT_THAT(*failure, HasSubstr("@schedule(warps=)"));
   EXPECT_THAT(*failure, HasSubstr("report"));
 }
