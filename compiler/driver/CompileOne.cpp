@@ -142,6 +142,29 @@ void eraseServed(mlir::ModuleOp variants, Role role) {
       kernel.erase();
 }
 
+/// Adds the code of one variant to `result`.
+void addCode(GpuCode code, tile::KernelOp kernel, const Job &job, InstanceRef instance, JobResult &result) {
+  PackedInstance packed = describeInstance(kernel, job.program, instance);
+  packed.target = code.target;
+  packed.section = code.object.section;
+  packed.launch = code.launch;
+  packed.remarks = std::move(code.remarks);
+  packed.isSlow = !code.remark.empty();
+  if (code.sharedCoordinate)
+    countByClusters(packed, kernel, *code.sharedCoordinate);
+  if (packed.work) {
+    packed.work->flopsPerCycle = code.flopsPerCycle;
+    if (code.flopsPerCycleAlone != code.flopsPerCycle)
+      packed.work->flopsPerCycleAlone = code.flopsPerCycleAlone;
+    packed.work->bytesPerCycle = code.bytesPerCycle;
+    packed.work->resident = code.resident;
+  }
+  packed.asserts = std::move(code.asserts);
+  packed.prints = std::move(code.prints);
+  result.instances.push_back(std::move(packed));
+  result.gpuObjects.push_back(std::move(code.object));
+}
+
 /// Adds the GPU code of one instance. A specialised variant without a launch at full speed is left out. One variant
 /// must remain for each chip.
 void compileForGpus(mlir::ModuleOp tile, const Job &job, InstanceRef instance, Role role, const IrMessages &messages,
@@ -157,15 +180,18 @@ void compileForGpus(mlir::ModuleOp tile, const Job &job, InstanceRef instance, R
   eraseServed(*module, role);
   if (options.fast)
     keepGeneralVariant(*module);
+  auto announce = [&](tile::KernelOp kernel, StringRef chip, const std::string &target) {
+    recordTarget(target);
+    if (job.beforeStage)
+      job.beforeStage(reproducerForGpu(kernel, chip, codeOptions, job.ptxas != nullptr, others));
+  };
   auto compileAll = [&](StringRef chip, std::string target, auto compileOne) {
     unsigned made = 0;
     std::vector<std::string> reasons; // each once: they are often equal for all variants
     std::vector<VariantNote> notes;
     for (auto kernel : module->getOps<tile::KernelOp>()) {
       std::string variant = kernel.getVariant().value_or("").str();
-      recordTarget(variant.empty() ? target : target + " (variant " + variant + ")");
-      if (job.beforeStage)
-        job.beforeStage(reproducerForGpu(kernel, chip, codeOptions, job.ptxas != nullptr, others));
+      announce(kernel, chip, variant.empty() ? target : target + " (variant " + variant + ")");
       GpuAttempt attempt = compileOne(kernel, chip);
       std::optional<GpuCode> &code = attempt.code;
       if (!code) {
@@ -179,25 +205,7 @@ void compileForGpus(mlir::ModuleOp tile, const Job &job, InstanceRef instance, R
       ++made;
       if (!code->remark.empty())
         notes.push_back({VariantNote::Slow, target, variant, code->remark});
-      PackedInstance packed = describeInstance(kernel, program, instance);
-      packed.target = code->target;
-      packed.section = code->object.section;
-      packed.launch = code->launch;
-      packed.remarks = std::move(code->remarks);
-      packed.isSlow = !code->remark.empty();
-      if (code->sharedCoordinate)
-        countByClusters(packed, kernel, *code->sharedCoordinate);
-      if (packed.work) {
-        packed.work->flopsPerCycle = code->flopsPerCycle;
-        if (code->flopsPerCycleAlone != code->flopsPerCycle)
-          packed.work->flopsPerCycleAlone = code->flopsPerCycleAlone;
-        packed.work->bytesPerCycle = code->bytesPerCycle;
-        packed.work->resident = code->resident;
-      }
-      packed.asserts = std::move(code->asserts);
-      packed.prints = std::move(code->prints);
-      result.instances.push_back(std::move(packed));
-      result.gpuObjects.push_back(std::move(code->object));
+      addCode(std::move(*code), kernel, job, instance, result);
     }
     if (made == 0)
       result.failures.push_back({std::move(target), join(reasons, "\n") + (messages.isEmpty() ? "" : messages.text()),
