@@ -32,6 +32,7 @@ void addWatch(CLI::App &app, int &exitCode);
 void addProfile(CLI::App &app, int &exitCode);
 void addReplay(CLI::App &app, int &exitCode);
 void addReproduce(CLI::App &app, int &exitCode);
+void addRetarget(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addInfo(CLI::App &app, int &exitCode);
 void addDoctor(CLI::App &app, int &exitCode);

@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
   addVerify(app, exitCode);
   addReplay(app, exitCode);
   addReproduce(app, exitCode);
+  addRetarget(app, exitCode);
   addSign(app, exitCode);
   addLock(app, exitCode);
   addKeygen(app, exitCode);
