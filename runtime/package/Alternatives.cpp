@@ -38,6 +38,14 @@ AlternativeChoice chooseAlternative(const Tables &tables, std::vector<const Inst
   return choice;
 }
 
+AlternativeChoice firstAlternative(std::vector<const Instance *> alternatives, const device::Device &device) {
+  AlternativeChoice choice;
+  choice.instances = std::move(alternatives);
+  choice.device = device.tuningName();
+  choice.by = AlternativeChoice::By::BatchInvariance;
+  return choice;
+}
+
 static std::string estimateText(const TimeEstimate &estimate) {
   char text[96];
   std::snprintf(text, sizeof text, "%.0f %s of %.0f cycles", estimate.rounds, estimate.rounds == 1 ? "round" : "rounds",
@@ -59,6 +67,9 @@ std::string verdictOn(const AlternativeChoice &choice, size_t index) {
   case AlternativeChoice::By::Model:
     return isChosen ? "chosen by the cost model: " + estimateText(choice.estimates[index]) + ", the least of " + count
                     : "would do; the cost model says " + estimateText(choice.estimates[index]);
+  case AlternativeChoice::By::BatchInvariance:
+    return isChosen ? "chosen as the first of " + count + ", since sizes must not decide"
+                    : "would do; sizes must not decide, and " + best + " comes first";
   case AlternativeChoice::By::Order:
     return isChosen ? "chosen as the first of " + count + ", of which nothing is known"
                     : "would do; " + best + " comes first";

@@ -170,6 +170,11 @@ Status CallableOp::fallBack(const Error &reason, Frame &frame, kpkg_call &call) 
     target = fallback;
   }
   Error error = reason;
+  // Under any policy: what another implementation rounds may depend on the other rows.
+  if (frame.invariance != BatchInvariance::NotWanted) {
+    error.message += " (no fallback runs, because none is batch_invariant)";
+    return error;
+  }
   if (effectivePolicy() == KPKG_POLICY_STRICT) {
     if (target)
       error.message += " (there is a fallback, but the policy is strict)";

@@ -115,11 +115,14 @@ static Error noParams(const Tables &tables, const Kernel &kernel, const std::vec
 }
 
 /// Returns the first requirement of the fact that the view does not meet; empty if the fact holds.
-static std::string lacking(const Fact &fact, const plan::View &view, std::span<const int64_t> alignments) {
+/// Strides of dimensions with one element count as well if `isStrict` is set.
+static std::string lacking(const Fact &fact, const plan::View &view, std::span<const int64_t> alignments,
+                           bool isStrict) {
+  auto counts = [&](int32_t d) { return isStrict || view.shape[size_t(d)] > 1; };
   for (int32_t d = 0; d < view.rank; ++d)
     if (view.shape[size_t(d)] == 0)
       return {}; // nothing is accessed
-  if (fact.unit >= 0 && view.strides[size_t(fact.unit)] != 1 && view.shape[size_t(fact.unit)] > 1)
+  if (fact.unit >= 0 && view.strides[size_t(fact.unit)] != 1 && counts(fact.unit))
     return "stride 1 in dimension " + std::to_string(fact.unit) + ", found " +
            std::to_string(view.strides[size_t(fact.unit)]);
   if (fact.align > 1) {
@@ -135,7 +138,7 @@ static std::string lacking(const Fact &fact, const plan::View &view, std::span<c
     if (fact.divisible > 1 && d == fact.unit && extent % fact.divisible != 0)
       return "an extent of dimension " + std::to_string(d) + " that is a multiple of " +
              std::to_string(fact.divisible) + ", found " + std::to_string(extent);
-    if (fact.divisible > 1 && d != fact.unit && extent > 1 && stride % fact.divisible != 0)
+    if (fact.divisible > 1 && d != fact.unit && counts(d) && stride % fact.divisible != 0)
       return "a stride of dimension " + std::to_string(d) + " that is a multiple of " + std::to_string(fact.divisible) +
              ", found " + std::to_string(stride);
     if (d >= fact.outer)
@@ -170,7 +173,8 @@ static std::string brokenFact(const Kernel &kernel, const Instance &instance, co
     const LaunchArg &arg = launch.args[size_t(fact.arg)];
     if (arg.kind != LaunchArg::Kind::View || arg.view.buffer < 0)
       continue;
-    if (std::string what = lacking(fact, arg.view, query.alignments); !what.empty())
+    if (std::string what = lacking(fact, arg.view, query.alignments, query.invariance == BatchInvariance::ByOp);
+        !what.empty())
       return "needs for '" + kernel.args[size_t(fact.arg)].name + "' " + what;
   }
   if (!instance.launch || instance.launch->tensorMaps.empty())
@@ -201,16 +205,30 @@ static size_t strength(const Instance &instance) {
   return count;
 }
 
-static std::string missingFlag(const Instance &instance) {
+static std::string missingFlag(const Instance &instance, const ChoiceQuery &query) {
+  auto lacks = [&](const std::string &flag) {
+    bool isChecked = flag != batchInvariant || query.invariance == BatchInvariance::ByInstances;
+    return isChecked && std::find(instance.flags.begin(), instance.flags.end(), flag) == instance.flags.end();
+  };
+  auto why = [&](const std::string &flag, const char *who) {
+    std::string text = "is not " + flag + ", which " + who + " asks for";
+    if (flag == batchInvariant)
+      text += ": " + query.op + " has no argument 'batch_invariant'";
+    return text;
+  };
   for (const std::string &flag : environment().require)
-    if (std::find(instance.flags.begin(), instance.flags.end(), flag) == instance.flags.end())
-      return "is not " + flag + ", which KPKG_REQUIRE asks for";
+    if (lacks(flag))
+      return why(flag, "KPKG_REQUIRE");
+  if (query.restriction)
+    for (const std::string &flag : query.restriction->require)
+      if (lacks(flag))
+        return why(flag, "the configuration");
   return {};
 }
 
 /// Returns why the instance cannot be used, apart from its parameters, target and arguments; empty if it can.
 static std::string unsuitable(const Kernel &kernel, const Instance &instance, const ChoiceQuery &query) {
-  std::string reason = missingFlag(instance);
+  std::string reason = missingFlag(instance, query);
   if (reason.empty() && query.restriction)
     reason = query.restriction->refuse(kernel, instance);
   if (reason.empty() && query.refusals)
@@ -332,7 +350,9 @@ static const Instance *preferredAlternative(std::vector<const Instance *> suitab
   std::erase_if(suitable, [&](const Instance *instance) { return !areAlternatives(kernel, wanted, *instance, *best); });
   if (suitable.size() < 2)
     return best;
-  AlternativeChoice choice = chooseAlternative(query.tables, std::move(suitable), query.launch, query.device);
+  AlternativeChoice choice = query.invariance == BatchInvariance::ByOp
+                                 ? firstAlternative(std::move(suitable), query.device)
+                                 : chooseAlternative(query.tables, std::move(suitable), query.launch, query.device);
   best = choice.instances[choice.chosen];
   if (report)
     report->alternatives = std::move(choice);
@@ -340,7 +360,7 @@ static const Instance *preferredAlternative(std::vector<const Instance *> suitab
 }
 
 Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
-  const auto &[tables, launch, op, device, alignments, restriction, refusals] = query;
+  const auto &[tables, launch, op, device, alignments, restriction, invariance, refusals] = query;
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
     return Error{KPKG_ERROR_FORMAT,

@@ -5,6 +5,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/package/Alternatives.h"
+#include "runtime/package/BatchInvariance.h"
 #include "runtime/package/Refusals.h"
 #include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
@@ -28,6 +29,7 @@ struct ChoiceQuery {
   std::span<const int64_t> alignments;
   /// Limits the choice; null: no limits.
   const Restriction *restriction = nullptr;
+  BatchInvariance invariance = BatchInvariance::NotWanted;
   /// The code that devices have refused; null: none.
   const Refusals *refusals = nullptr;
 };
@@ -48,9 +50,12 @@ struct ChoiceReport {
 /// Chooses among all instances of the launch's kernel.
 ///
 /// Parameters must fit (for `at_least` parameters, the smallest value that does). The device must run the target, and
-/// not have refused the code. Facts must hold for the views. The flags of KPKG_REQUIRE must be set. The best target
-/// wins, then the variant with most facts, then the result of chooseAlternative(). `report` receives a verdict for each
-/// instance.
+/// not have refused the code. Facts must hold for the views. The flags of KPKG_REQUIRE and of the restriction must be
+/// set. The best target wins, then the variant with most facts, then the result of chooseAlternative(). `report`
+/// receives a verdict for each instance.
+///
+/// With BatchInvariance::ByOp, facts must also hold for strides of dimensions with one element, and the first
+/// alternative wins. So the choice is the same for one row and for many.
 ///
 /// The error KPKG_ERROR_NO_INSTANCE names the requirement that no instance meets. KPKG_ERROR_KERNEL means that the
 /// arguments themselves do not fit the kernel.

@@ -1,6 +1,7 @@
 // Reads the KPKG_* environment variables once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
+#include "runtime/package/BatchInvariance.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Observers.h"
@@ -133,7 +134,7 @@ static Environment readEnvironment() {
 
   found.require = splitList(variable("KPKG_REQUIRE"), ',');
   for (const std::string &flag : found.require)
-    if (flag != "deterministic" && flag != "batch_invariant" && flag != "exact")
+    if (!isRequirement(flag))
       found.unknownRequire = flag;
   std::string_view disable = variable("KPKG_DISABLE");
   found.disableAll = disable == "1" || disable == "all";

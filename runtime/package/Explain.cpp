@@ -47,7 +47,7 @@ static ordered_json describeCode(const Instance &instance, const Library &librar
 /// Describes the alternatives with their tuned values, the choice, and the row of the tuning table that would decide.
 static ordered_json describeAlternatives(const AlternativeChoice &choice, const plan::LaunchStep &launch,
                                          const Tables &tables) {
-  static const char *const means[] = {"table", "neighbour", "model", "order"};
+  static const char *const means[] = {"table", "neighbour", "model", "order", "batch_invariant"};
   const Kernel &kernel = tables.kernels[choice.instances.front()->kernel];
   ordered_json list = ordered_json::array();
   for (size_t i = 0; i < choice.instances.size(); ++i) {
@@ -92,8 +92,10 @@ static ordered_json explainLaunch(const plan::LaunchStep &launch, const Packaged
                                   std::span<const int64_t> alignments, const Frame &frame) {
   ChoiceReport report;
   const Tables &tables = op.library().tables();
-  ChoiceQuery query = {
-      tables, launch, op.entry().name, device, alignments, frame.restriction, &op.library().refusals()};
+  ChoiceQuery query = {tables,           launch,
+                       op.entry().name,  device,
+                       alignments,       frame.restriction,
+                       frame.invariance, &op.library().refusals()};
   auto chosen = chooseAccepted(query, op.library(), device, frame.stream, report);
   ordered_json record;
   record["kernel"] = std::string(launch.kernel);
@@ -170,6 +172,19 @@ static ordered_json explainPackage(const PackagedOp &op, const Frame &frame) {
   return record;
 }
 
+/// Returns who ensures batch invariance; null if nobody asks for it.
+static ordered_json batchInvarianceText(BatchInvariance invariance) {
+  switch (invariance) {
+  case BatchInvariance::NotWanted:
+    return nullptr;
+  case BatchInvariance::ByInstances:
+    return "by each instance";
+  case BatchInvariance::ByOp:
+    return "by the op";
+  }
+  return nullptr;
+}
+
 static std::string conclusion(const CallableOp &op, const std::string &refusal, const ordered_json &packages) {
   if (refusal.empty())
     for (const ordered_json &package : packages)
@@ -192,6 +207,8 @@ static std::string conclusion(const CallableOp &op, const std::string &refusal, 
 static std::string toText(const ordered_json &record) {
   auto string = [](const ordered_json &value) { return value.get<std::string>(); };
   std::string text = string(record["op"]) + ": " + string(record["result"]) + "\n";
+  if (!record["batch_invariant"].is_null())
+    text += "  batch invariance is ensured " + string(record["batch_invariant"]) + "\n";
   if (record.contains("refused"))
     text += "  every package is passed over: " + string(record["refused"]) + "\n";
   for (const ordered_json &package : record["packages"]) {
@@ -245,6 +262,7 @@ Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpk
   if (hasDType)
     for (const PackagedOp *candidate : op.packagedOps())
       packages.push_back(explainPackage(*candidate, *frame));
+  record["batch_invariant"] = batchInvarianceText(frame->invariance);
   record["result"] = conclusion(op, refusal, packages);
   if (!refusal.empty())
     record["refused"] = refusal;

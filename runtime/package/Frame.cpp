@@ -116,6 +116,7 @@ void Frame::bindAsGiven(const kpkg_call &call) {
   placeOn(defaultDevice);
   stream = call.stream;
   restriction = nullptr;
+  invariance = requiresBatchInvariance(nullptr) ? BatchInvariance::ByInstances : BatchInvariance::NotWanted;
 }
 
 /// Returns the precision for an empty `precision`: the configuration's, else the caller's default, else the op's.
@@ -123,6 +124,22 @@ static const char *precisionOf(const kpkg_call &call, const Restriction *restric
   if (restriction && !restriction->precision.empty())
     return restriction->precision.c_str();
   return call.precision ? call.precision : "";
+}
+
+/// Returns who ensures batch invariance of a call of an op without that argument.
+static BatchInvariance invarianceOf(const OpEntry &op, const Restriction *restriction) {
+  bool isRequired = !op.isGradient && requiresBatchInvariance(restriction);
+  return isRequired ? BatchInvariance::ByInstances : BatchInvariance::NotWanted;
+}
+
+/// Returns a Bool argument, which is true where it is batch_invariant and that is required.
+static bool bindFlag(kpkg_value &value, const OpArgument &expected, const Restriction *restriction,
+                     BatchInvariance &invariance) {
+  if (expected.name == batchInvariant) {
+    value.as.integer |= requiresBatchInvariance(restriction);
+    invariance = value.as.integer ? BatchInvariance::ByOp : BatchInvariance::NotWanted;
+  }
+  return value.as.integer != 0;
 }
 
 /// Accepts an int where the schema says float, and as a list of one, like PyTorch's `stride=2`. `single` keeps the
@@ -204,6 +221,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
   placeOn(defaultDevice);
   stream = call.stream;
   restriction = allowed;
+  invariance = invarianceOf(op, allowed);
   std::optional<size_t> placed; ///< the first tensor
   size_t next = count;
   for (size_t i = 0; i < count; ++i) {
@@ -244,7 +262,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
       break;
     case KPKG_BOOLEAN:
       argument.kind = plan::Argument::Kind::Bool;
-      argument.integer = value.as.integer != 0;
+      argument.integer = bindFlag(value, expected, allowed, invariance);
       break;
     case KPKG_INT_LIST:
       if (value.count < 0 || (value.count && !value.as.list))

@@ -3,6 +3,7 @@
 #ifndef KPKG_PACKAGE_FRAME_H
 #define KPKG_PACKAGE_FRAME_H
 
+#include "runtime/package/BatchInvariance.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Restriction.h"
 #include "runtime/package/Tables.h"
@@ -54,6 +55,8 @@ struct Frame {
   device::Driver *driver = nullptr; ///< null: there is no code for such devices
   void *stream = nullptr;
 
+  /// Who ensures that the call is batch invariant.
+  BatchInvariance invariance = BatchInvariance::NotWanted;
   /// The instances that the call may use; null: all.
   const Restriction *restriction = nullptr;
 

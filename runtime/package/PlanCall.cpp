@@ -153,7 +153,8 @@ static Result<PlannedLaunch> planLaunch(PlannedCall &planned, const LaunchStep &
                                         UseCounter count, void *context) {
   PlannedLaunch launch;
   device::Device &device = *planned.device;
-  ChoiceQuery query = {library.tables(), step, op.name, device, alignments, frame.restriction, &library.refusals()};
+  ChoiceQuery query = {library.tables(),   step, op.name, device, alignments, frame.restriction, frame.invariance,
+                       &library.refusals()};
   auto named = [&](const Error &error) {
     return Error{error.status, op.name + ": " + error.message, op.name, error.instance, error.argument};
   };

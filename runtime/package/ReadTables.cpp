@@ -72,8 +72,12 @@ Result<std::shared_ptr<Tables>> readTables(const json &manifest) {
     if (op.backward)
       if (std::string why = checkBackward(op, tables->ops); !why.empty())
         return Error{KPKG_ERROR_FORMAT, "op '" + op.name + "' " + why, {}, {}, {}};
-  std::unordered_set<std::string_view> names;
+  std::unordered_set<std::string_view> names, gradients;
+  for (const OpEntry &op : tables->ops)
+    if (op.backward)
+      gradients.insert(op.backward->op);
   for (OpEntry &op : tables->ops) {
+    op.isGradient = gradients.contains(op.name);
     if (!names.insert(op.name).second)
       return Error{KPKG_ERROR_FORMAT, "op '" + op.name + "' is listed twice", {}, {}, {}};
     referToTexts(op); // short strings are inside the object, which no longer moves

@@ -1,6 +1,7 @@
 // Parses which instances a caller allows by kpkg_registry_restrict.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Restriction.h"
+#include "runtime/package/BatchInvariance.h"
 
 #include <algorithm>
 #include <atomic>
@@ -81,6 +82,12 @@ Result<std::shared_ptr<const Restriction>> readRestriction(const std::string &te
       const std::string &named = restriction->precision;
       if (named != "highest" && named != "high" && named != "medium")
         return refused("has the precision '" + named + "', expected highest, high or medium");
+    } else if (key == "require" && value.is_array()) {
+      for (const auto &word : value) {
+        if (!word.is_string() || !isRequirement(word.get<std::string>()))
+          return refused("requires " + word.dump() + ", expected deterministic, batch_invariant or exact");
+        restriction->require.push_back(word.get<std::string>());
+      }
     } else if (key == "threads" && value.is_array()) {
       for (const auto &count : value) {
         if (!count.is_number_unsigned())

@@ -29,6 +29,8 @@ struct Restriction {
   std::string variant;
   /// Replaces an empty argument `precision` of the op.
   std::string precision;
+  /// Flags that instances must have, besides those of KPKG_REQUIRE.
+  std::vector<std::string> require;
   /// Threads of a CTA; only for GPU instances.
   std::vector<uint32_t> threads;
 

@@ -121,7 +121,7 @@ void resolveDefault(OpArgument &argument) {
 } // namespace
 
 OpEntry resolveOp(manifest::Op record) {
-  OpEntry op{std::move(record), {}, {}};
+  OpEntry op{std::move(record), {}, false, {}};
   for (manifest::OpArgument &declared : op.declared) {
     OpArgument &argument = op.arguments.emplace_back();
     static_cast<manifest::OpArgument &>(argument) = std::move(declared);

@@ -107,6 +107,7 @@ struct OpArgument : manifest::OpArgument {
 /// An op. The schema of an op that is known by its name alone is empty. Schemas of packages equal schemaOf().
 struct OpEntry : manifest::Op {
   std::vector<OpArgument> arguments;
+  bool isGradient = false; ///< whether it is the backward of an op of the package
   /// How PyTorch treats the op, as JSON; empty: by its defaults.
   std::string torchText;
 };

@@ -376,10 +376,12 @@ KPKG_API kpkg_status kpkg_registry_set_policy(kpkg_registry *registry, kpkg_poli
 KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const char *op, kpkg_policy policy);
 /* Restricts which instances calls of the op may use, until it is set again; NULL allows all. JSON, each entry optional:
  *   {"params": {"BM": ["64", "128"]}, "kernels": {"gemm_tiles": {"BN": ["64"]}}, "target": "sm_90a", "variant":
- *    "vector", "threads": [128, 256], "instances": {"gemm_tiles": NAME}, "precision": "high"}
+ *    "vector", "threads": [128, 256], "instances": {"gemm_tiles": NAME}, "precision": "high",
+ *    "require": ["batch_invariant"]}
  * `params` apply to every kernel that has them, and those in `kernels` to one kernel. Values are written as in instance
  * names ("64", "True"). An instance's whole name is as in kpkg_op_explain. `precision` replaces an empty argument of
- * that name. */
+ * that name. `require` has words of KPKG_REQUIRE. With `batch_invariant`, an argument of that name is true, and no
+ * fallback runs. */
 KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
 /* Returns the op of the registry: its libraries, then its fallback, then its reference. Valid as long as the registry.
  */

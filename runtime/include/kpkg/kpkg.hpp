@@ -321,12 +321,16 @@ struct KernelConfig {
   /// Replaces an empty argument `precision`: "highest", "high" or "medium". "" leaves it to the caller.
   std::string precision = {};
 
+  /// What calls must be: "deterministic", "batch_invariant", "exact".
+  std::vector<std::string> require = {};
+
   /// Returns the format of kpkg_registry_restrict.
   std::string json() const {
     std::string text = "{\"params\":" + object(params) + ",\"kernels\":{";
     for (size_t i = 0; i < kernels.size(); ++i)
       text += (i ? "," : "") + quoted(kernels[i].first) + ":" + object(kernels[i].second);
-    return text + "}" + (precision.empty() ? "" : ",\"precision\":" + quoted(precision)) + "}";
+    text += "}" + (precision.empty() ? "" : ",\"precision\":" + quoted(precision));
+    return text + (require.empty() ? "" : ",\"require\":" + list(require)) + "}";
   }
 
 private:
@@ -336,14 +340,16 @@ private:
       result += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
     return result + "\"";
   }
+  static std::string list(const std::vector<std::string> &texts) {
+    std::string text = "[";
+    for (size_t i = 0; i < texts.size(); ++i)
+      text += (i ? "," : "") + quoted(texts[i]);
+    return text + "]";
+  }
   static std::string object(const Values &values) {
     std::string text = "{";
-    for (size_t i = 0; i < values.size(); ++i) {
-      text += (i ? "," : "") + quoted(values[i].first) + ":[";
-      for (size_t j = 0; j < values[i].second.size(); ++j)
-        text += (j ? "," : "") + quoted(values[i].second[j]);
-      text += "]";
-    }
+    for (size_t i = 0; i < values.size(); ++i)
+      text += (i ? "," : "") + quoted(values[i].first) + ":" + list(values[i].second);
     return text + "}";
   }
 };

@@ -16,6 +16,8 @@ from kpkg._arrays import dtype_name
 from kpkg._messages import closest, shown
 from kpkg._signature import Signature
 
+#: Words of KPKG_REQUIRE and ``KernelConfig(require=...)``.
+REQUIREMENTS = ("deterministic", "batch_invariant", "exact")
 _TILE_NAMES = ("BM", "BN", "BK")
 _TARGET = re.compile(r"x86-64-v[34]|x86-64-v4-(?:bf16|amx)|aarch64|sm_\d+[af]?|compute_\d+[af]?")
 
@@ -72,6 +74,9 @@ class KernelConfig:
         use_efficient_attention: None or True.
         precision: The precision of float32 products whose own argument ``precision`` is empty. Ops without that
             argument multiply float32 as "highest" does.
+        require: What calls must be, a word or several: "deterministic" (equal calls give equal bits),
+            "batch_invariant" (a row is rounded alike beside any number of other rows), "exact". A call that no kernel
+            can run as required falls back, as the policy says; with "batch_invariant" it fails.
 
     Raises:
         ValueError: The combination has no meaning.
@@ -90,6 +95,7 @@ class KernelConfig:
     use_tensor_cores: bool | None = None
     use_efficient_attention: bool | None = None
     precision: PrecisionConfig | str | None = None
+    require: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.params, Mapping):
@@ -124,6 +130,12 @@ class KernelConfig:
                     f"{', '.join(levels)}"
                 )
             object.__setattr__(self, "precision", PrecisionConfig(str(self.precision).lower()))
+        for word in _many(self.require):
+            if word not in REQUIREMENTS:
+                raise ValueError(
+                    f"require has {shown(word)}, which is not understood{closest(str(word), REQUIREMENTS)}; there are "
+                    f"{', '.join(REQUIREMENTS)}"
+                )
 
     def to_json(self) -> str:
         """Returns the JSON text for kpkg_registry_restrict.
@@ -150,6 +162,8 @@ class KernelConfig:
             made["threads"] = [32 * count for count in _many(self.warps)]
         if self.precision is not None and (level := PrecisionConfig(self.precision)) is not PrecisionConfig.DEFAULT:
             made["precision"] = level.value
+        if self.require:
+            made["require"] = _many(self.require)
         for name in ("target", "variant"):
             if getattr(self, name) is not None:
                 made[name] = getattr(self, name)

@@ -164,6 +164,10 @@ class DefaultOp(CallableOp):
                 if run is None:
                     absent = "" if elsewhere(self.name) else ", and kpkg knows no implementation in PyTorch"
                     raise KernelError(f"{self.name}: {self._reason}{absent}")
+                if _policy.requires_batch_invariance() or kwargs.get("batch_invariant"):
+                    raise KernelError(
+                        f"{self.name}: {self._reason} (no fallback runs, because none is batch_invariant)"
+                    )
                 self.note_fallback()
                 form = form_of_function(self.name, run)
                 args, kwargs = (args, kwargs) if form is None else form.fit(args, kwargs)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 from weakref import WeakSet
 
+from kpkg._config import REQUIREMENTS
 from kpkg._messages import closest
 from kpkg._op import Library
 
 Policy = Literal["strict", "warn", "silent"]
 POLICIES: dict[str, int] = {"strict": 1, "warn": 2, "silent": 3}
-_REQUIRABLE = ("deterministic", "batch_invariant", "exact")
 
 libraries: WeakSet[Library] = WeakSet()
 fallbacks: dict[str, Callable[..., Any]] = {}
@@ -48,16 +48,21 @@ def requires_deterministic() -> bool:
     return "deterministic" in _required()
 
 
+def requires_batch_invariance() -> bool:
+    """Returns whether KPKG_REQUIRE asks for rows that are rounded alike beside any number of other rows."""
+    return "batch_invariant" in _required()
+
+
 def check_environment() -> None:
     """Raises ValueError for a KPKG_REQUIRE with unknown flags.
 
     No package can be opened then, and PyTorch must not silently run in their place.
     """
     for flag in _required():
-        if flag and flag not in _REQUIRABLE:
+        if flag and flag not in REQUIREMENTS:
             raise ValueError(
-                f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, _REQUIRABLE)}; there are "
-                f"{', '.join(_REQUIRABLE)}"
+                f"KPKG_REQUIRE has {flag!r}, which is not understood{closest(flag, REQUIREMENTS)}; there are "
+                f"{', '.join(REQUIREMENTS)}"
             )
 
 
