@@ -132,14 +132,15 @@ static BatchInvariance invarianceOf(const OpEntry &op, const Restriction *restri
   return isRequired ? BatchInvariance::ByInstances : BatchInvariance::NotWanted;
 }
 
-/// Returns a Bool argument, which is true where it is batch_invariant and that is required.
-static bool bindFlag(kpkg_value &value, const OpArgument &expected, const Restriction *restriction,
-                     BatchInvariance &invariance) {
+/// Binds a Bool argument, which becomes true where it is batch_invariant and that is required.
+static void bindFlag(plan::Argument &argument, kpkg_value &value, const OpArgument &expected,
+                     const Restriction *restriction, BatchInvariance &invariance) {
   if (expected.name == batchInvariant) {
     value.as.integer |= requiresBatchInvariance(restriction);
     invariance = value.as.integer ? BatchInvariance::ByOp : BatchInvariance::NotWanted;
   }
-  return value.as.integer != 0;
+  argument.kind = plan::Argument::Kind::Bool;
+  argument.integer = value.as.integer != 0;
 }
 
 /// Accepts an int where the schema says float, and as a list of one, like PyTorch's `stride=2`. `single` keeps the
@@ -261,8 +262,7 @@ Status Frame::bind(const OpEntry &op, const kpkg_call &call, const Restriction *
       argument.real = value.as.real;
       break;
     case KPKG_BOOLEAN:
-      argument.kind = plan::Argument::Kind::Bool;
-      argument.integer = bindFlag(value, expected, allowed, invariance);
+      bindFlag(argument, value, expected, allowed, invariance);
       break;
     case KPKG_INT_LIST:
       if (value.count < 0 || (value.count && !value.as.list))
