@@ -89,16 +89,18 @@ Expected<std::unique_ptr<Program>> checkedProgram(const CompileOptions &options,
 }
 
 /// Splits targets by kind. CPUs and GPUs each see the source with their own `target`, so they may have different
-/// instances.
+/// instances. TPUs have those of CPUs: tiles of one processor, without warps or clusters.
 std::vector<BuildTargets> kindsOf(const BuildTargets &targets) {
   std::vector<BuildTargets> kinds;
-  if (!targets.cpus.empty() || !targets.hasGpu()) {
+  if (!targets.cpus.empty() || targets.tpu || !targets.hasGpu()) {
     kinds.emplace_back();
     kinds.back().cpus = targets.cpus;
+    kinds.back().tpu = targets.tpu;
   }
   if (targets.hasGpu()) {
     kinds.push_back(targets);
     kinds.back().cpus.clear();
+    kinds.back().tpu = false;
   }
   return kinds;
 }
@@ -246,7 +248,7 @@ Expected<std::optional<std::string>> stageText(const CompileOptions &options, St
     return targets.takeError();
   bool isOfGpu = stage == Stage::Kgpu || stage == Stage::Gpu || stage == Stage::Nvvm || stage == Stage::Ptx ||
                  stage == Stage::Sass;
-  bool isForGpu = isOfGpu || (targets->cpus.empty() && targets->hasGpu());
+  bool isForGpu = isOfGpu || (targets->cpus.empty() && !targets->tpu && targets->hasGpu());
   auto program = checkedProgram(options, isForGpu ? "gpu" : "cpu", sources, diags);
   if (!program)
     return program.takeError();
@@ -258,6 +260,8 @@ Expected<std::optional<std::string>> stageText(const CompileOptions &options, St
   case Stage::Plan:
     return emitPlan(**program, sources);
   case Stage::Llvm:
+    if (!isForGpu && targets->cpus.empty())
+      return make_error<WrongUse>("--emit=llvm shows code of CPUs and GPUs, which the target tpu does not have");
     if (!isForGpu)
       return emitLlvm(**program, sources, *targets->cpus.front(), options);
     [[fallthrough]];

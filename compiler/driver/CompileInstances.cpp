@@ -5,6 +5,7 @@
 #include "compiler/codegen/activity/Activity.h"
 #include "compiler/driver/CheckedTile.h"
 #include "compiler/driver/CompileGpu.h"
+#include "compiler/driver/CompileTpu.h"
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/Guard.h"
 #include "compiler/driver/IrMessages.h"
@@ -153,6 +154,9 @@ Expected<CompiledInstances> compileInstances(const Program &program, const Sourc
     notes.push_back(std::move(result.notes));
   }
   append_range(compiled.notes, notesOnVariants(program, sources, refs, notes));
+  if (targets.tpu)
+    if (Error error = addTpuPrograms(program, sources, refs, results, compiled))
+      return std::move(error);
   append_range(compiled.notes, notesOnHints(program, sources, compiled.instances));
   StringSet<> unknown;
   for (auto [ref, result] : zip(refs, results))

@@ -4,6 +4,7 @@
 #include "compiler/codegen/activity/Activity.h"
 #include "compiler/driver/CheckedTile.h"
 #include "compiler/driver/CompileGpu.h"
+#include "compiler/driver/CompileTpu.h"
 #include "compiler/driver/DescribeInstance.h"
 #include "compiler/driver/DroppedHints.h"
 #include "compiler/driver/Guard.h"
@@ -248,6 +249,7 @@ JobResult failedEverywhere(const BuildTargets &targets, const std::string &why) 
     result.failures.push_back({chip, why, why});
   for (const std::string &chip : targets.ptx)
     result.failures.push_back({ptxTarget(chip), why, why});
+  result.whyNotOnTpu = why;
   return result;
 }
 
@@ -267,6 +269,8 @@ JobResult compileOne(const Job &job, InstanceRef instance, Role role) {
       result.whyNoEstimate = tile::whyNoEstimate(kernel);
   compileForCpus(*module, job, instance, messages, result);
   compileForGpus(*module, job, instance, role, messages, result);
+  if (job.targets.tpu)
+    compileForTpus(*module, program, instance, result);
   return result;
 }
 

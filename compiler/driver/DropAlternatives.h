@@ -23,6 +23,8 @@ struct JobResult {
   std::vector<PackedInstance> instances;
   std::vector<std::optional<HostObject>> objects; ///< one per CPU target; nothing after a failure
   std::vector<PackedObject> gpuObjects;
+  std::vector<PackedObject> tpuObjects;
+  std::string whyNotOnTpu; ///< the construct that the target tpu does not take, or empty
   std::vector<VariantNote> notes;
   std::string toolFailure;   ///< why the build cannot continue, or empty
   std::string whyNoEstimate; ///< of an alternative that the cost model cannot estimate

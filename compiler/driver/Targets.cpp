@@ -89,7 +89,7 @@ std::string chipsAround(unsigned number) {
 Error unknownTarget(const std::string &name) {
   std::vector<std::string> gpus = targetNames(true), cpus = targetNames(false);
   std::string known = "GPUs are " + join(gpus, ", ") + ", devices such as a100, h200 or rtx4090, and ptx; CPUs are " +
-                      join(cpus, ", ") + "; native is this machine";
+                      join(cpus, ", ") + "; tpu is any TPU; native is this machine";
   if (unsigned number = numberOf(name))
     return make_error<WrongUse>("chip " + name + " is not served; the nearest " +
                                 (number < numberOf(gpus.front()) || number > numberOf(gpus.back()) ? "is " : "are ") +
@@ -97,6 +97,7 @@ Error unknownTarget(const std::string &name) {
   std::vector<std::string> candidates = gpus;
   append_range(candidates, cpus);
   candidates.push_back("native");
+  candidates.push_back("tpu");
   for (auto [device, target] : namedDevices())
     candidates.push_back(device.str());
   std::string nearest = nearestName(StringRef(name).lower(), candidates);
@@ -126,6 +127,8 @@ std::string BuildTargets::str() const {
     add(chip);
   for (const std::string &chip : ptx)
     add("ptx/" + chip);
+  if (tpu)
+    add("tpu");
   return text;
 }
 
@@ -193,6 +196,8 @@ static Expected<BuildTargets> resolveInOrder(ArrayRef<std::string> names) {
         return std::move(error);
     } else if (name == "ptx") {
       add(targets.ptx, ptxChip());
+    } else if (name == "tpu") {
+      targets.tpu = true;
     } else if (cpu != lower::cpu::CpuTarget::all().end()) {
       add(targets.cpus, &*cpu);
     } else if (!device.empty()) {

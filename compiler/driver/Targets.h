@@ -12,6 +12,7 @@ struct BuildTargets {
   std::vector<const lower::cpu::CpuTarget *> cpus;
   std::vector<std::string> chips; ///< with machine code: "sm_90a"
   std::vector<std::string> ptx;   ///< with PTX, which the driver compiles for these chips and newer ones: "sm_80"
+  bool tpu = false;               ///< with tile programs, which `kpkg.jax` makes Pallas kernels of
   bool areChipsNamed = false;     ///< some were named explicitly, not detected on this machine
   /// Notes on aliases: "target sm_90 means sm_90a: ..."
   std::vector<std::string> notes;
@@ -24,7 +25,8 @@ struct BuildTargets {
 /// Returns the names of all chips, or of all levels of CPUs, without aliases.
 std::vector<std::string> targetNames(bool ofGpus);
 
-/// Resolves targets by name, each once: CPU levels, chips (sm_80, ...), devices (a100, h200, ...), "ptx" and "native".
+/// Resolves targets by name, each once: CPU levels, chips (sm_80, ...), devices (a100, h200, ...), "ptx", "tpu" and
+/// "native".
 ///
 /// Their order is that of the tables of all targets, whatever the order of the names.
 ///

@@ -52,11 +52,11 @@ struct SectionKind {
 };
 
 /// Kinds that this version knows. Others are skipped or, if required, refused.
-inline constexpr SectionKind knownKinds[] = {{"cubin", uint64_t(1) << 30},       {"docs", uint64_t(64) << 20},
-                                             {"host-object", uint64_t(1) << 30}, {"ir", maxSectionBytes},
-                                             {"plan", uint64_t(16) << 20},       {"ptx", uint64_t(1) << 30},
-                                             {"signature", signatureBytes},      {"source", uint64_t(64) << 20},
-                                             {"tuning", uint64_t(64) << 20},     {"vectors", maxSectionBytes}};
+inline constexpr SectionKind knownKinds[] = {
+    {"cubin", uint64_t(1) << 30},   {"docs", uint64_t(64) << 20},   {"host-object", uint64_t(1) << 30},
+    {"ir", maxSectionBytes},        {"plan", uint64_t(16) << 20},   {"ptx", uint64_t(1) << 30},
+    {"signature", signatureBytes},  {"source", uint64_t(64) << 20}, {"tile-program", uint64_t(64) << 20},
+    {"tuning", uint64_t(64) << 20}, {"vectors", maxSectionBytes}};
 
 /// Returns null for a kind that this version does not know.
 constexpr const SectionKind *findKind(std::string_view name) {

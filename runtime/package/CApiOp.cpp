@@ -121,6 +121,17 @@ kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_
   });
 }
 
+kpkg_status kpkg_op_resolve(const kpkg_op *op, const kpkg_call *call, const char *target, kpkg_string **json) {
+  return guarded([&] {
+    if (!op || !call || !target || !json)
+      return nullPointer("op, call, target or json");
+    if (call->struct_size < firstCallSize)
+      return fail(Error{KPKG_ERROR_USE, "kpkg_call.struct_size is too small", {}, {}, {}});
+    auto resolved = resolveCall(*op, completed(*call), target);
+    return resolved ? giveString(std::move(*resolved), json) : fail(resolved.error());
+  });
+}
+
 kpkg_status kpkg_op_get_stats(const kpkg_op *op, kpkg_op_stats *stats) {
   return guarded([&] { return op && stats ? giveStruct(op->stats(), stats) : nullPointer("op or stats"); });
 }

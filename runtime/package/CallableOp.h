@@ -133,6 +133,8 @@ Error noPackage(const OpEntry &op);
 
 /// Returns text or JSON: every instance with the reason why it was chosen or not, the copies, and the final choice.
 Result<std::string> explainCall(const CallableOp &op, const kpkg_call &call, kpkg_text_format format);
+/// Returns the JSON of kpkg_op_resolve.
+Result<std::string> resolveCall(const CallableOp &op, const kpkg_call &call, std::string_view target);
 /// Returns the JSON of kpkg_op_kernel_info.
 std::string describeUse(const CallableOp &op);
 

@@ -87,10 +87,12 @@ static std::string leftOutDTypes(const Tables &tables) {
 
 /// Explains why the parameters of no instance fit, by the first parameter that excludes all remaining instances.
 static Error noParams(const Tables &tables, const Kernel &kernel, const std::vector<WantedParam> &wanted,
-                      const std::string &op) {
+                      const std::string &op, std::string_view target) {
   std::vector<uint32_t> left = kernel.instances;
   std::string why = op + ": kernel " + kernel.name + " has no instance";
-  if (left.empty())
+  if (left.empty() && !target.empty())
+    why += " for " + std::string(target) + "; building with --target " + std::string(target) + " says why";
+  else if (left.empty())
     why += leftOutDTypes(tables);
   for (const WantedParam &want : wanted) {
     std::vector<uint32_t> fitting;
@@ -360,7 +362,7 @@ static const Instance *preferredAlternative(std::vector<const Instance *> suitab
 }
 
 Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *report) {
-  const auto &[tables, launch, op, device, alignments, restriction, invariance, refusals] = query;
+  const auto &[tables, launch, op, device, alignments, restriction, invariance, refusals, target] = query;
   auto found = tables.kernelByName.find(launch.kernel);
   if (found == tables.kernelByName.end())
     return Error{KPKG_ERROR_FORMAT,
@@ -391,12 +393,15 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
       continue;
     }
     paramsFit = true;
-    auto rank = device.targetRank(instance.target);
+    auto rank = target.empty()              ? device.targetRank(instance.target)
+                : target == instance.target ? std::optional<size_t>(0)
+                                            : std::nullopt;
     if (!report && rank && best.beats(instance, *rank))
       continue;
     std::string reason;
     if (!rank)
-      reason = "is for " + instance.target + ", " + device.runnableText();
+      reason = "is for " + instance.target + ", " +
+               (target.empty() ? device.runnableText() : "the call is for " + std::string(target));
     else if (auto error = checkArguments(kernel, instance, launch, op)) {
       // Instances with fitting parameters agree on the arguments' types.
       if (!report)
@@ -427,7 +432,7 @@ Result<const Instance *> chooseInstance(const ChoiceQuery &query, ChoiceReport *
   if (chosen)
     return chosen;
   if (!paramsFit)
-    return noParams(tables, kernel, wanted, op);
+    return noParams(tables, kernel, wanted, op, target);
   return Error{KPKG_ERROR_NO_INSTANCE,
                op + ": no instance of kernel " + kernel.name + " can run: " + closest,
                op,

@@ -15,6 +15,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kpkg::package {
@@ -32,6 +33,8 @@ struct ChoiceQuery {
   BatchInvariance invariance = BatchInvariance::NotWanted;
   /// The code that devices have refused; null: none.
   const Refusals *refusals = nullptr;
+  /// The only target, which the device need not run; empty: those that it runs.
+  std::string_view target = {};
 };
 
 struct Verdict {

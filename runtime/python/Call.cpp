@@ -342,4 +342,14 @@ nb::str explain(const OpHandle &op, nb::list values, bool json) {
   return copy;
 }
 
+nb::str resolve(const OpHandle &op, nb::list values, const std::string &target) {
+  Frame frame;
+  bind(op, frame, values, shapeTensor);
+  kpkg_string *json = nullptr;
+  check(kpkg_op_resolve(op.op, &frame.call, target.c_str(), &json));
+  nb::str copy(kpkg_string_data(json), kpkg_string_size(json));
+  kpkg_string_free(json);
+  return copy;
+}
+
 } // namespace kpkg::python

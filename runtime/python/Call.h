@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 
 namespace kpkg::python {
 
@@ -35,6 +36,8 @@ nanobind::list call(const OpHandle &op, nanobind::list values, nanobind::object 
 nanobind::list infer(const OpHandle &op, nanobind::list values);
 /// Explains, as text or JSON, how dispatch would resolve a call with these values, given as for `infer`.
 nanobind::str explain(const OpHandle &op, nanobind::list values, bool json);
+/// Returns the JSON of kpkg_op_resolve for a call with these values, given as for `infer`.
+nanobind::str resolve(const OpHandle &op, nanobind::list values, const std::string &target);
 
 } // namespace kpkg::python
 

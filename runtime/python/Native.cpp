@@ -208,6 +208,7 @@ NB_MODULE(_native, module) {
       .def("call", call, nb::arg("values"), nb::arg("outputs").none())
       .def("infer", infer, nb::arg("values"))
       .def("explain", explain, nb::arg("values"), nb::arg("json"))
+      .def("resolve", resolve, nb::arg("values"), nb::arg("target"))
       .def(
           "plan_json",
           [](const OpHandle &op, bool shapeOnly, bool onGpu) {

@@ -306,6 +306,9 @@ typedef enum kpkg_text_format { KPKG_TEXT = 0, KPKG_JSON = 1 } kpkg_text_format;
 KPKG_API kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format,
                                      kpkg_string **text);
 
+/* Gives the steps of a call for a target that a framework runs, such as "tpu", as JSON (docs/runtime.md). Runs nothing.
+ */
+KPKG_API kpkg_status kpkg_op_resolve(const kpkg_op *op, const kpkg_call *call, const char *target, kpkg_string **json);
 typedef struct kpkg_op_stats {
   size_t struct_size;
   uint64_t calls;       /* all, including failed ones */

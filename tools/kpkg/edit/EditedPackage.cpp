@@ -22,7 +22,8 @@ static constexpr std::string_view remarksPrefix = "remarks/"; ///< before a targ
 static Error refused(std::string why) { return {KPKG_ERROR_USE, std::move(why), {}, {}, {}}; }
 
 static bool isCode(const format::Section &section) {
-  return section.kind == "host-object" || section.kind == "cubin" || section.kind == "ptx";
+  return section.kind == "host-object" || section.kind == "cubin" || section.kind == "ptx" ||
+         section.kind == "tile-program";
 }
 
 Result<OpenedPackage> OpenedPackage::open(const std::string &path) {

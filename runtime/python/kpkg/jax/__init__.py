@@ -1,4 +1,4 @@
-"""Calls ops of packages from JAX: functions for jit, grad, vmap and shard_map, on CPUs and NVIDIA GPUs.
+"""Calls ops of packages from JAX: functions for jit, grad, vmap and shard_map, on CPUs, NVIDIA GPUs and TPUs.
 
     import kpkg.jax
     ops = kpkg.jax.load("softmax.kpkg")
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from kpkg.jax._function import Function
 from kpkg.jax._library import Library, Ops, load
+from kpkg.jax._platforms import tpu_interpreter
 
 #: The ops of all packages that ``kpkg.ops`` finds: ``kpkg.jax.ops.softmax(x)``.
 ops = Ops()
 
-__all__ = ["Function", "Library", "load", "ops"]
+__all__ = ["Function", "Library", "load", "ops", "tpu_interpreter"]

@@ -17,11 +17,14 @@ import kpkg.jax._axes as _axes
 import kpkg.jax._batching as _batching
 import kpkg.jax._gradients as _gradients
 import kpkg.jax._integers as _integers
+import kpkg.jax._platforms as _platforms
 from kpkg._arrays import dtype_name
 from kpkg._errors import KernelError
 from kpkg._messages import shown
 from kpkg._op import Op
 from kpkg._signature import Argument, Kind
+from kpkg.jax._tpu import TARGET as TPU
+from kpkg.jax._tpu import Call
 from kpkg.jax._transformed import Values
 
 #: The name of kpkg's custom call in XLA's programs.
@@ -49,10 +52,12 @@ class Function:
     JAX raises its own error if a kernel fails while a program runs.
     """
 
-    def __init__(self, op: Op, name: str) -> None:
+    def __init__(self, op: Op, name: str, section: Callable[[str], bytes] | None = None) -> None:
+        """`section` reads the package's sections, of a package that has kernels for TPUs."""
         self.op = op
         self.name = name  # in XLA's programs
-        self._traced: dict[Values, Callable[..., Any]] = {}
+        self._section = section
+        self._traced: dict[tuple[Values, bool], Callable[..., Any]] = {}
         #: The function that computes this one's gradients, and the one whose gradients this one computes.
         self.gradient: Function | None = None
         self.differentiates: Function | None = None
@@ -82,21 +87,21 @@ class Function:
 
     def traced(self, values: Values) -> Callable[..., Any]:
         """Returns the function of the tensors alone. JAX transforms it by kpkg's rules."""
-        if values not in self._traced:
+        key = values, _platforms.is_interpreting()
+        if key not in self._traced:
 
             def run(*tensors: Any) -> tuple[Any, ...]:
                 return self._call(values, tensors)
 
             run.__name__ = self.__name__
-            self._traced[values] = jax.jit(
+            self._traced[key] = jax.jit(
                 _gradients.differentiable(self, values, _batching.batched(self, values, run)), inline=True
             )
-        return self._traced[values]
+        return self._traced[key]
 
     def _infer(self, values: Values, tensors: tuple[Any, ...]) -> list[Any]:
         """Returns (shape, strides, dtype, device type) for each result, or None for a result that is absent."""
-        rest = iter(tensors)
-        results = self.op._native.infer([_described(next(rest)) if value is TENSOR else value for value in values])
+        results = self.op._native.infer(_metadata(values, tensors))
         for result in results:
             if result is not None and not isinstance(result, tuple):
                 raise KernelError(f"{self.op.name} returns {result!r}: functions of JAX return arrays only")
@@ -112,22 +117,49 @@ class Function:
         kinds += [(tensors[k].shape, tensors[k].dtype) for k in written]
         given = zip(self.op.arguments, values)
         attributes = {a.name: _attribute(a, v) for a, v in given if v is not None and v is not TENSOR}
-        with _integers.wide():
-            made = jax.ffi.ffi_call(
-                TARGET,
-                [jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in kinds],
-                vmap_method="sequential",
-                input_output_aliases=aliases,
-            )(
-                *tensors,
-                _op=self.name,
-                _form="".join("n" if value is None else "t" if value is TENSOR else "v" for value in values),
-                _results="".join("-" if result is None else "t" for result in results),
-                **attributes,
-            )
-        made = _integers.narrowed(self.op.name, list(made))
+
+        def native(*tensors: Any) -> list[Any]:
+            with _integers.wide():
+                made = jax.ffi.ffi_call(
+                    TARGET,
+                    [jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in kinds],
+                    vmap_method="sequential",
+                    input_output_aliases=aliases,
+                )(
+                    *tensors,
+                    _op=self.name,
+                    _form="".join("n" if value is None else "t" if value is TENSOR else "v" for value in values),
+                    _results="".join("-" if result is None else "t" for result in results),
+                    **attributes,
+                )
+            return list(made)
+
+        made = self._on_platform(native, values, [places[k] for k in written])(*tensors)
+        made = _integers.narrowed(self.op.name, made)
         rest = iter(_axes.as_varying(made, _axes.varying_axes(list(tensors))))
         return (*(None if result is None else next(rest) for result in results), *rest)
+
+    def _on_platform(
+        self, native: Callable[..., list[Any]], values: Values, written: list[int]
+    ) -> Callable[..., list[Any]]:
+        """Returns `native`, or a function that does the same on TPUs, too."""
+        section = self._section
+        if section is None:
+            if _platforms.is_interpreting():
+                raise KernelError(f"{self.op.name}: its package has no kernels for TPUs: build it with --target tpu")
+            return native
+
+        def place(tensors: tuple[Any, ...]) -> list[Any]:
+            rest = iter(tensors)
+            return [next(rest) if value is TENSOR else value for value in values]
+
+        def run(*tensors: Any) -> list[Any]:
+            def make() -> Call:
+                return Call(self.op._native.resolve(_metadata(values, tensors), TPU), section)
+
+            return _platforms.run(make, native, place, written)(*tensors)
+
+        return run
 
     def _checked(self, argument: Argument, value: Any) -> Any:
         """Returns the value in the form of `apply`. Raises TypeError if it does not fit the schema."""
@@ -171,6 +203,12 @@ def _static(kind: int, value: Any) -> Any:
 
 def _attribute(argument: Argument, value: Any) -> Any:
     return _ATTRIBUTES.get(argument.kind, dtype_name)(value)
+
+
+def _metadata(values: Values, tensors: tuple[Any, ...]) -> list[Any]:
+    """Returns the values of a call with descriptions of its tensors."""
+    rest = iter(tensors)
+    return [_described(next(rest)) if value is TENSOR else value for value in values]
 
 
 def _described(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...], str, int]:

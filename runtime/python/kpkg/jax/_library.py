@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import threading
 
@@ -17,6 +18,7 @@ import kpkg._native as _native
 from kpkg._errors import KernelError
 from kpkg._library import CustomOpLibrary, OpsByName
 from kpkg.jax._function import TARGET, Function
+from kpkg.jax._tpu import TARGET as TPU
 
 _OLDEST_JAX = (0, 5)
 
@@ -25,7 +27,9 @@ class Library(OpsByName[Function]):
     """An open package whose ops are functions of JAX: ``library.softmax``. ``list(library)`` returns all of them."""
 
     def __init__(self, library: CustomOpLibrary, digest: str) -> None:
-        functions = [Function(op, f"{digest}:{op.name}") for op in library]
+        instances = json.loads(library._native.manifest).get("instances", [])
+        section = library._native.section if any(each["target"] == TPU for each in instances) else None
+        functions = [Function(op, f"{digest}:{op.name}", section) for op in library]
         super().__init__(library.path, {function.op.name: function for function in functions})
         for function in functions:
             _native.xla_name_op(function.name, function.op._native)

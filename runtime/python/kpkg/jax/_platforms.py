@@ -1,0 +1,75 @@
+"""Chooses, when JAX lowers a program, between kpkg's custom call and the kernels of a package for TPUs.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.extend.core
+import jax.interpreters.mlir
+
+from kpkg._errors import KernelError
+from kpkg.jax._tpu import Call
+
+_interpreting = contextvars.ContextVar("kpkg_interpreting", default=False)
+
+
+@contextlib.contextmanager
+def tpu_interpreter() -> Iterator[None]:
+    """Runs ops that are traced in this context by their kernels for TPUs, in Pallas' interpreter of TPUs.
+
+    It is slow and needs no TPU. Memory that nobody has written holds NaN. Raises KernelError where a TPU would lack a
+    kernel.
+    """
+    token = _interpreting.set(True)
+    try:
+        yield
+    finally:
+        _interpreting.reset(token)
+
+
+def is_interpreting() -> bool:
+    return _interpreting.get()
+
+
+def run(
+    make: Callable[[], Call], native: Callable[..., list[Any]], place: Callable[[Any], list[Any]], written: list[int]
+) -> Callable[..., list[Any]]:
+    """Returns the function of tensors that runs `native`, or on TPUs the call that `make` makes.
+
+    `place` returns the values of all arguments of the op from the tensors. `written` are those that the op writes.
+    """
+
+    def of_tpu(interpret: bool, *tensors: Any) -> list[Any]:
+        results, values = make()(place(tensors), written, interpret)
+        return [*(result for result in results if result is not None), *values]
+
+    def lowered_for_tpus(*tensors: Any) -> list[Any]:
+        try:
+            return of_tpu(False, *tensors)
+        except KernelError as error:
+            kinds = tuple(jax.eval_shape(native, *tensors))
+            return list(_refused.bind(*tensors, message=str(error), kinds=kinds))
+
+    if is_interpreting():
+        return lambda *tensors: of_tpu(True, *tensors)
+    return lambda *tensors: jax.lax.platform_dependent(*tensors, tpu=lowered_for_tpus, default=native)
+
+
+# A call that a TPU cannot run is an error only where JAX lowers the program for a TPU.
+_refused = jax.extend.core.Primitive("kpkg_refused")
+_refused.multiple_results = True
+_refused.def_abstract_eval(lambda *_, message, kinds: [jax.core.ShapedArray(kind.shape, kind.dtype) for kind in kinds])
+
+
+def _refuse(*_: Any, message: str, **__: Any) -> Any:
+    raise KernelError(message)
+
+
+jax.interpreters.mlir.register_lowering(_refused, _refuse)
