@@ -86,7 +86,7 @@ def test_gradients_of_attention(tpu):
     op, arrays = tpu("attention", "attention"), [jnp.asarray(each.numpy()) for each in QKV]
 
     def gradients(*arrays):
-        return jax.grad(lambda *a: (op(*a) ** 2).sum(), argnums=(0, 1, 2))(*arrays)
+        return jax.grad(lambda *a: (op(*a)[0] ** 2).sum(), argnums=(0, 1, 2))(*arrays)
 
     with kpkg.jax.tpu_interpreter():
         results = gradients(*arrays)
@@ -95,6 +95,16 @@ def test_gradients_of_attention(tpu):
     for result, leaf in zip(results, exact):
         np.testing.assert_allclose(np.asarray(result), leaf.grad.numpy(), rtol=1e-4, atol=1e-4)
     assert lowered(gradients, arrays).count("tpu_custom_call") > 2
+
+
+def test_experts(tpu):
+    """Their lists of tokens come from kernels with gathers, which run as XLA's own ops beside Pallas kernels."""
+    spec = SPECS["kpkg::moe"]
+    sample = next(iter(spec.samples(torch.float32, torch.Generator().manual_seed(0))))
+    arrays = sample.map(lambda tensor: jnp.asarray(tensor.contiguous().numpy()))
+    with kpkg.jax.tpu_interpreter():
+        results = as_tuple(tpu("moe", "moe")(*arrays.args, **arrays.kwargs))
+    spec.check(sample, tuple(torch.from_numpy(np.array(each)) for each in results))
 
 
 def test_what_a_package_lacks_is_an_error_where_it_runs(tpu, packages):
