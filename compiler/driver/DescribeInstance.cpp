@@ -5,6 +5,8 @@
 #include "dialect/tile/ir/ThreadOps.h"
 #include "dialect/tile/transforms/Cost.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace llvm;
 
 namespace kpkg::compiler {
@@ -66,6 +68,26 @@ bool isDeterministic(tile::KernelOp kernel) {
   return !found.wasInterrupted();
 }
 
+/// Returns whether a value is a float or a tile of floats.
+bool isFloat(mlir::Type type) { return mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(type)); }
+
+/// Returns whether rounding cannot depend on how work is divided, since no float is the sum or product of many others.
+/// Loops that carry floats, and threads that exchange values, may compute such sums.
+bool isBatchInvariant(tile::KernelOp kernel) {
+  mlir::WalkResult found = kernel.getBody().walk([](mlir::Operation *op) {
+    bool adds = mlir::isa<tile::DotOp, tile::CombineOp, tile::ScanOp, tile::AtomicOp, tile::AtomicElementOp,
+                          tile::AddStoreOp, tile::ScratchOp, tile::BarrierOp, tile::ShuffleOp, tile::ThreadMmaOp>(op);
+    if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+      adds = isFloat(reduce.getResult().getType()) &&
+             (reduce.getKind() == tile::ReduceKind::Sum || reduce.getKind() == tile::ReduceKind::Prod);
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::BlockArgument argument : region.getArguments())
+        adds |= isFloat(argument.getType());
+    return adds ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return !found.wasInterrupted();
+}
+
 } // namespace
 
 PackedInstance describeInstance(tile::KernelOp kernel, const Program &program, InstanceRef instance) {
@@ -77,7 +99,9 @@ PackedInstance describeInstance(tile::KernelOp kernel, const Program &program, I
   packed.facts = factsOf(kernel);
   packed.dtypeNames = dtypesOf(*program.kernel(instance.kernel, instance.instance), kernel.getNumArguments());
   if (isDeterministic(kernel))
-    packed.flags = {"deterministic"};
+    packed.flags.push_back("deterministic");
+  if (isBatchInvariant(kernel))
+    packed.flags.push_back("batch_invariant");
   if (std::optional<tile::Cost> cost = tile::estimateCost(kernel)) {
     packed.flops = std::move(cost->flops);
     packed.bytes = std::move(cost->bytes);

@@ -86,6 +86,8 @@ def worker(options: argparse.Namespace) -> int:
     import opspec
     import torch
 
+    # References of many small steps crawl where the threads of all processes wait for each other.
+    torch.set_num_threads(max((os.cpu_count() or 1) // options.jobs, 1))
     name, dtype_name = options.worker.split("|")
     dtype = getattr(torch, dtype_name)
     spec = next(spec for spec in opspec.load_specs() if spec.name == name)

@@ -25,6 +25,7 @@ struct BenchOptions {
   uint64_t seed = 0;
   int repeats = 20;
   std::string device;
+  std::string requirement;
   std::string json;
   std::string html;
 };
@@ -109,9 +110,37 @@ Status addResolution(BenchLine &line, const Op &op, const std::vector<Named> &na
   return {};
 }
 
+/// Returns the op of the library alone, whose calls meet the requirement.
+Result<Op> withRequirement(const Library &library, const Op &op, const std::string &requirement) {
+  Registry registry; // kept alive by the op
+  KernelConfig config;
+  config.require = {requirement};
+  Status status = registry.add(library);
+  if (status)
+    status = registry.setPolicy(Policy::Strict);
+  if (status)
+    status = registry.restrict(op.name(), config);
+  return status ? registry.op(op.name()) : status.error();
+}
+
+/// Measures calls of the line that meet the requirement. A refusal becomes the line's error.
+Status measureRequired(BenchLine &line, const Library &library, const Op &op, const std::vector<Named> &named,
+                       const BenchOptions &options, const Place &place) {
+  auto required = withRequirement(library, op, options.requirement);
+  if (!required)
+    return required.error();
+  auto call = RepeatedCall::prepare(place, *required, named);
+  auto seconds = call ? sample(place, *call, options.repeats) : call.error();
+  if (seconds)
+    line.requiredSeconds = seconds->median;
+  else
+    line.error = seconds.error().message;
+  return {};
+}
+
 /// Measures one line. The outer result fails if the inputs cannot be created; a call that fails becomes a line with its
 /// error.
-Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOptions &options,
+Result<BenchLine> benchLine(const Library &library, const Op &op, const SweepPoint &point, const BenchOptions &options,
                             std::optional<Place> &place) {
   BenchLine line;
   line.op = op.name();
@@ -151,6 +180,9 @@ Result<BenchLine> benchLine(const Op &op, const SweepPoint &point, const BenchOp
   if (Status status = addResolution(line, op, named); !status)
     return status.error();
   line.dtype = widestFloat(named);
+  if (!options.requirement.empty())
+    if (Status status = measureRequired(line, library, op, named, options, *place); !status)
+      return status.error();
   return line;
 }
 
@@ -170,6 +202,7 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
 
   BenchReport report;
   report.package = options.package;
+  report.requirement = options.requirement;
   std::optional<Place> place;
   std::set<DType> dtypes;
   ProgressLine progress;
@@ -179,7 +212,7 @@ Result<BenchReport> measure(const BenchOptions &options, const std::vector<Sweep
     for (const SweepPoint &point : points) {
       if (show)
         show(report.lines.size(), total, op.name());
-      auto line = benchLine(op, point, options, place); // the first call determines the place of all
+      auto line = benchLine(*library, op, point, options, place); // the first call determines the place of all
       if (!line)
         return line.error();
       if (line->dtype != DType::None)
@@ -254,6 +287,10 @@ void addBench(CLI::App &app, int &exitCode) {
       ->add_option("--repeats", options->repeats, "Samples of each line; fewer when they take more than five seconds")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--require", options->requirement,
+                   "Time calls that meet this requirement as well, and print its price in per cent")
+      ->check(CLI::IsMember({"deterministic", "batch_invariant", "exact"}));
   command->add_option("--json", options->json,
                       "Write the figures as JSON; - is standard output, in place of the table");
   command->add_option("--html", options->html, "Write a page with a roofline; - as above");

@@ -28,6 +28,8 @@ struct BenchLine {
   double bytes = 0;
   bool allocates = false;
   Samples seconds;
+  /// The median of calls that meet the report's requirement.
+  std::optional<double> requiredSeconds;
 };
 
 struct BenchReport {
@@ -36,6 +38,8 @@ struct BenchReport {
   std::string date;
   /// The reason for the place, unless it was requested; else empty.
   std::string placeNote;
+  /// The requirement whose price is measured, a word of KPKG_REQUIRE; empty: none.
+  std::string requirement;
   DeviceLimits limits;
   std::vector<BenchLine> lines;
 };
@@ -59,6 +63,9 @@ struct LineText {
   std::string op, inputs, time, spread, bytesRate, flopRate, intensity, share, bound, instances;
 };
 LineText describe(const BenchLine &line, const DeviceLimits &limits);
+
+/// Returns by how many per cent the requirement makes calls longer; empty without one, or if the line failed.
+std::optional<double> priceOf(const BenchLine &line);
 
 /// Returns "28.5 GB/s" for a rate of `unit` "B", "1.02 TFLOP/s" for "FLOP".
 std::string formatRate(double perSecond, const char *unit);

@@ -60,6 +60,12 @@ std::string formatRate(double perSecond, const char *unit) {
   return threeDigits(perSecond) + " " + prefix + unit + "/s";
 }
 
+std::optional<double> priceOf(const BenchLine &line) {
+  if (!line.requiredSeconds || !(line.seconds.median > 0))
+    return std::nullopt;
+  return (*line.requiredSeconds / line.seconds.median - 1) * 100;
+}
+
 LineText describe(const BenchLine &line, const DeviceLimits &limits) {
   LineText text = {line.op, fmt::format("{}", fmt::join(line.inputs, " ")), "-", "-", "-", "-", "-", "-", "-", ""};
   if (!line.error.empty()) {
@@ -108,6 +114,11 @@ std::vector<std::string> notes(const BenchReport &report) {
   if (allocates)
     notes.push_back("Some results share memory with arguments or are not dense; their ops are timed together with the "
                     "allocation of results.");
+  for (const BenchLine &line : report.lines)
+    if (auto price = priceOf(line))
+      notes.push_back(fmt::format("{} costs {:+.1f} % in {} {}: {} instead of {}.", report.requirement, *price, line.op,
+                                  fmt::join(line.inputs, " "), formatSeconds(*line.requiredSeconds),
+                                  formatSeconds(line.seconds.median)));
   return notes;
 }
 

@@ -21,7 +21,7 @@ template <typename T> ordered_json orNull(const std::optional<T> &value) {
   return value ? ordered_json(*value) : ordered_json();
 }
 
-ordered_json lineJson(const BenchLine &line, const DeviceLimits &limits) {
+ordered_json lineJson(const BenchLine &line, const DeviceLimits &limits, const std::string &requirement) {
   ordered_json record = {{"op", line.op}, {"inputs", line.inputs}, {"sweep", ordered_json::object()}};
   for (const auto &[name, value] : line.point)
     record["sweep"][name] = value;
@@ -37,6 +37,10 @@ ordered_json lineJson(const BenchLine &line, const DeviceLimits &limits) {
                        {"p90", line.seconds.p90},
                        {"samples", line.seconds.count},
                        {"calls_per_sample", line.seconds.callsPerSample}};
+  if (!requirement.empty())
+    record["required"] = {{"requirement", requirement},
+                          {"median", orNull(line.requiredSeconds)},
+                          {"price_percent", orNull(priceOf(line))}};
   record["allocates"] = line.allocates;
   record["flops"] = line.flops;
   record["bytes"] = line.bytes;
@@ -85,7 +89,7 @@ std::string toTable(const BenchReport &report) {
   }
   text += "\n";
   for (const std::string &note : notes(report))
-    text += note + "\n";
+    text += withoutControls(note) + "\n";
   return text;
 }
 
@@ -99,7 +103,7 @@ std::string toJson(const BenchReport &report) {
     record["limits"]["flops"][kpkg_dtype_name(int32_t(limit.dtype))] = limitJson(limit.flops);
   record["lines"] = ordered_json::array();
   for (const BenchLine &line : report.lines)
-    record["lines"].push_back(lineJson(line, report.limits));
+    record["lines"].push_back(lineJson(line, report.limits, report.requirement));
   return record.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include "tools/kpkg/DrawnCase.h"
 #include "tools/kpkg/InputText.h"
 #include "tools/kpkg/Report.h"
+#include "tools/kpkg/verify/BatchCheck.h"
 #include "tools/kpkg/verify/CallCheck.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -51,6 +52,7 @@ private:
   Status testCase(const Op &op, const Op &reference, const Place &place, const std::vector<std::string> &inputs);
   std::vector<std::string> fixed;
   CallCheck instances;
+  BatchCheck batches;
   const Library &library;
   const CheckOptions &options;
 };
@@ -109,11 +111,14 @@ Status Check::testCase(const Op &op, const Op &reference, const Place &place, co
   for (const std::string &input : inputs)
     call.lines.push_back("--input \"" + input + "\"");
   instances.noteReference(reference, there, call);
+  if (Status status = batches.run(op, reference, place, call); !status)
+    return status;
   return instances.compareAll(op, place, call, *expected);
 }
 
 ExitCode Check::print() const {
   bool isGood = instances.print();
+  isGood &= batches.print();
   fmt::print("instances  {} were compared, {} computed what they were compared with; the package has {} for this CPU\n",
              instances.compared(), instances.onlyInReferences(), runnableOnHost(library));
   return isGood ? Success : InputRefused;

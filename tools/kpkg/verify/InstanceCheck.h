@@ -20,7 +20,7 @@ struct CheckOptions {
 
 /// Draws calls of each op with a reference. Each instance that can run a launch of such a call runs it, and its errors
 /// relative to the reference are printed. Wrong instances, and instances that claim to be deterministic but are not,
-/// are listed with inputs that show it.
+/// are listed with inputs that show it. So are ops with an argument `batch_invariant` that are not.
 ExitCode checkInstances(const Library &library, const CheckOptions &options);
 
 } // namespace kpkg::command::verify
