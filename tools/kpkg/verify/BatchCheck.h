@@ -8,8 +8,10 @@ namespace kpkg::command::verify {
 class BatchCheck {
 public:
   /// Runs the call's first and last rows alone and among others, with `batch_invariant` set. Rows are the first
-  /// dimension of the first tensor, and of those others that grow with all results. Nothing is checked if the op has no
-  /// such argument, if the call has no such rows, or if the reference, too, has other results for a row among others.
+  /// dimension of the first tensor, and of those others that grow with all results.
+  ///
+  /// Checks nothing if the op has no such argument, or the call no such rows. The same holds if the reference, too, has
+  /// other results for a row among others.
   Status run(const Op &op, const Op &reference, const Place &place, const TestedCall &call);
 
   /// Prints a line for each op, and returns whether none is wrong.
