@@ -162,7 +162,9 @@ Operand Elaborator::tensorTo(CallSite &site) {
   Node *element = convert(dtype, types.dtype, "`dtype`");
   if (!element)
     return error(site.range());
+  ValueRanges::State before = valueRanges.save();
   Operand converted = callPrelude("as_tensor_of", {site.base, dtype}, site.range());
+  valueRanges.restore(std::move(before)); // what it returns is known without its returns
   if (converted.isError())
     return converted;
   Node *found = emit(Kind::DTypeOf, types.dtype, site.range(), {converted.node});

@@ -134,6 +134,8 @@ void Elaborator::proveInstance(const ast::LaunchStmt &stmt, const FunctionEntity
   for (size_t i = 0; i < kernel.instances.size(); ++i)
     if (isWanted(kernel.instances[i], wanted, isPossible))
       checker.noteRequest(entity.index, i);
+  if (valueRanges.isPartial()) // a combination that is missing may be one that no call asks for
+    return;
   if (auto missing = missingCombination(kernel, wanted, isPossible))
     diags.report(diag::MissingInstance, stmt.kernel->range, entity.name(), *missing)
         .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());
@@ -181,6 +183,10 @@ bool Elaborator::requestedInts(const FunctionEntity &entity, SourceRange range, 
   const std::string &name = kernel.parameters[number].name;
   if (atLeast) {
     Interval interval = valueRanges.range(node);
+    if (interval.high == INT64_MAX && valueRanges.isPartial()) {
+      values = listedValues(kernel, number);
+      return true;
+    }
     if (interval.high == INT64_MAX) {
       int64_t most = 0;
       for (const Value &value : listedValues(kernel, number))
@@ -193,6 +199,10 @@ bool Elaborator::requestedInts(const FunctionEntity &entity, SourceRange range, 
     return true;
   }
   auto choices = valueRanges.choices(node);
+  if (!choices && valueRanges.isPartial()) {
+    values = listedValues(kernel, number);
+    return true;
+  }
   if (!choices) {
     diags.report(diag::UnprovenParameter, range, name, entity.name())
         .note(diag::DeclaredHere, entity.syntax->signatureRange, entity.name());

@@ -340,12 +340,15 @@ std::optional<bool> ValueRanges::truth(const hir::Node *node) const {
 void ValueRanges::joinAll(std::vector<State> paths) {
   if (paths.empty())
     return;
+  bool several = paths.size() > 1;
   restore(std::move(paths.back()));
   paths.pop_back();
   for (const State &path : paths) {
     State before = save();
     join(before, !before.unreachable || path.unreachable, path, !path.unreachable);
   }
+  if (several)
+    truths[severalReturns] = true;
 }
 
 } // namespace kpkg::compiler

@@ -52,6 +52,9 @@ public:
   /// Returns whether the facts contradict each other, so that this path is never taken.
   bool isUnreachable() const { return unreachable; }
   void setUnreachable() { unreachable = true; }
+  /// Returns whether several returns of a function lead here. Facts that connect numbers of several values are lost
+  /// there, so that not each value that seems possible is.
+  bool isPartial() const { return truths.count(severalReturns) != 0; }
 
   /// Facts and numbers of variables at one point of the program.
   struct State {
@@ -73,6 +76,9 @@ public:
   void joinAll(std::vector<State> paths);
 
 private:
+  /// Its truth is the fact that isPartial() tells. No node has this number.
+  static constexpr Number severalReturns = 0;
+
   Number numberOf(const hir::Node *node) const;
   /// Returns the text by which nodes with equal operands have one number.
   static std::string keyOf(hir::Kind kind, const std::vector<Number> &operands);
