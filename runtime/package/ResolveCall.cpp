@@ -73,8 +73,8 @@ static Result<json> resolvePackage(const PackagedOp &op, std::string_view target
       continue;
     }
     const auto &launch = std::get<plan::LaunchStep>(step);
-    auto chosen = chooseInstance(
-        {op.library().tables(), launch, op.entry().name, **device, alignments, frame.restriction, nullptr, target});
+    auto chosen = chooseInstance({op.library().tables(), launch, op.entry().name, **device, alignments,
+                                  frame.restriction, frame.invariance, nullptr, target});
     if (!chosen)
       return chosen.error();
     json arguments = json::array();
