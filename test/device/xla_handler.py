@@ -165,7 +165,7 @@ class Caller:
         argument, result = (Buffer(c.sizeof(Buffer), None, _F32, each.address, 2, dims) for each in (x, y))
         number = _LONG(dim)
         texts = {key: Bytes(value.encode(), len(value)) for key, value in
-                 {"_form": "tv", "_op": name, "_results": "t"}.items()}  # fmt: skip
+                 {"_form": "tvnn", "_op": name, "_results": "t"}.items()}  # fmt: skip
         values = {**texts, "dim": Scalar(_S64, c.addressof(number))}
         names = [Bytes(key.encode(), len(key)) for key in values]
         kinds = (_INT * 4)(_STRING, _STRING, _STRING, _SCALAR)

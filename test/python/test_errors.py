@@ -65,7 +65,7 @@ SCHEMA = [
     ("softmax", (t(2, 3), "a"), {}, "'dim' is 'a', expected int"),
     ("softmax", (t(2, 3), 1.0), {}, "'dim' is 1.0, expected int"),
     ("softmax", (t(2, 3), 2**70), {}, "64 bits"),
-    ("softmax", (t(2, 3), 1, 2), {}, "takes 2 arguments"),
+    ("softmax", (t(2, 3), 1, None, False, 2), {}, "takes 4 arguments"),
     ("softmax", (t(2, 3),), {"out": np.ones((2, 3), np.float32)}, "`out` is of type ndarray"),
     ("layer_norm", (t(2, 3), 3.0), {}, "'normalized_shape' is 3.0, expected int\\[\\]"),
     ("gemm", (t(2, 3), [[1.0]]), {}, "'b' is"),
@@ -112,7 +112,7 @@ def test_out_may_have_strides_and_overlap_the_input(ops):
         ((np.ones(3), "x"), {}),
         ((np.ones(3),), {"axis": 0}),
         ((np.ones(3), 0), {"dim": 0}),
-        ((np.ones(3), 0, 0), {}),
+        ((np.ones(3), 0, None, False, 0), {}),
     ],
 )
 def test_arguments_that_do_not_fit_the_schema(args, kwargs, ops):

@@ -202,7 +202,7 @@ def plans_of(path):
 
 
 def test_shipped_plans_decide_the_same(packages, tmp_path):
-    counts = [check(tmp_path / f"{family}.kpkg", plans_of(packages[family]), 8, family) for family in FAMILIES]
+    counts = [check(tmp_path / f"{family}.kpkg", plans_of(packages[family]), 12, family) for family in FAMILIES]
     accepted, refused = map(sum, zip(*counts, strict=True))
     assert accepted > 50 and refused > 50
 

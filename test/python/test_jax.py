@@ -308,7 +308,7 @@ def test_numpy_arrays_are_taken(ops):
 
 def test_signature_and_help(ops):
     function = ops["softmax"].softmax
-    assert list(inspect.signature(function).parameters) == ["input", "dim", "dtype"]
+    assert list(inspect.signature(function).parameters) == ["input", "dim", "dtype", "batch_invariant"]
     assert inspect.signature(function).parameters["dim"].default == -1
     assert function.__doc__.startswith("softmax(Tensor input, int dim=-1)")
     assert "softmax" in dir(ops["softmax"]) and ops["softmax"]["kpkg::softmax"] is function

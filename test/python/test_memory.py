@@ -110,4 +110,4 @@ def test_sums_of_floats_in_any_order_are_not_called_deterministic(package: Path)
         ).stdout
     )
     flags = {instance["symbol"].split("__")[0]: instance["flags"] for instance in manifest["instances"]}
-    assert flags == {"add_rows": [], "add_tiles": [], "read_pages": ["deterministic", "batch_invariant"]}
+    assert flags == {"add_rows": [], "add_tiles": [], "read_pages": ["deterministic"]}

@@ -108,7 +108,8 @@ def test_explain_says_which_instance_and_why(ops):
 def test_introspection(libraries):
     library = libraries["softmax"]
     assert {"kpkg::softmax", "kpkg::log_softmax"} <= {op.name for op in library} and len(library) == len(list(library))
-    assert library.softmax.schema == "softmax(Tensor input, int dim=-1, ScalarType? dtype=None) -> Tensor"
+    schema = "softmax(Tensor input, int dim=-1, ScalarType? dtype=None, bool batch_invariant=False) -> Tensor"
+    assert library.softmax.schema == schema
     assert "softmax along" in library.softmax.__doc__
     assert library.manifest["ops"]
     assert "softmax" in dir(library)

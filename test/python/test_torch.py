@@ -254,7 +254,7 @@ def test_loading_again_takes_the_names_over(packages, ops):
 
 
 def test_schemas(ops):
-    softmax = "softmax{}(Tensor input, SymInt dim=-1{}) -> {}"
+    softmax = "softmax{}(Tensor input, SymInt dim=-1, ScalarType? dtype=None, bool batch_invariant=False{}) -> {}"
     assert _torch.schema_of(ops["kpkg::softmax"]) == softmax.format("", "", "Tensor")
     assert _torch.schema_of(ops["kpkg::softmax"], out=True) == softmax.format(".out", ", *, Tensor(a!) out", "()")
     assert _torch.schema_of(ops["kpkg::native_layer_norm"], out=True).endswith(

@@ -127,9 +127,9 @@ def test_outputs_of_the_caller(ops):
         ((3,), TypeError, "argument 'input' is 3, expected Tensor"),
         ((None,), TypeError, "argument 'input' is None, expected Tensor"),
         (
-            (torch.ones(2), 0, None, 1),
+            (torch.ones(2), 0, None, False, 1),
             TypeError,
-            "kpkg::softmax takes at most 3 arguments, 4 given: softmax(Tensor input",
+            "kpkg::softmax takes at most 4 arguments, 5 given: softmax(Tensor input",
         ),
         ((), kpkg.KernelError, "kpkg::softmax: argument 'input' is missing"),
         ((torch.ones(2), 7), kpkg.KernelError, "dimension 7 is out of range, expected -1 to 0"),
@@ -169,7 +169,7 @@ def test_names(ops):
     assert module.kind == "kpkg" and module.is_runnable()
     assert module.implements_function("softmax") and not module.implements_function("gemm")
     assert module.get_function_doc("softmax").startswith(
-        "softmax(Tensor input, int dim=-1, ScalarType? dtype=None) -> Tensor\n\nComputes"
+        "softmax(Tensor input, int dim=-1, ScalarType? dtype=None, bool batch_invariant=False) -> Tensor\n\nComputes"
     )
     assert "kpkg::softmax" in [op["name"] for op in json.loads(module.inspect_source())["ops"]]
     for absent in ("gemm", "softmax.into", "gemm.out"):

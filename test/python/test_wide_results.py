@@ -108,6 +108,7 @@ def test_injected_calls_are_not_converted_before(default_ops):
 
 
 def test_compiled(libraries):
+    libraries["softmax"].register_torch()
     softmax = libraries["softmax"].softmax
     x = numbers((4, 33), torch.bfloat16).requires_grad_()
     y = torch.compile(lambda x: softmax(x, 1, dtype=torch.float32), backend="aot_eager", fullgraph=True)(x)

@@ -13,8 +13,8 @@ inline constexpr int64_t kVmemBytes = int64_t(16) << 20;
 /// Returns why a tile program cannot have the kernel: the first construct that it lacks. Empty if it can.
 std::string whyNoTileProgram(tile::KernelOp kernel);
 
-/// Returns the bytes of VMEM that the kernel needs: a buffer for each shape that it loads or stores, and the tiles that
-/// are live at once. The last two dimensions are rounded up to the TPU's tiling.
+/// Returns the bytes of VMEM that the kernel needs. It has a buffer for each shape that it loads or stores, and the
+/// tiles that are live at once. The last two dimensions are rounded up to the TPU's tiling.
 int64_t vmemBytes(tile::KernelOp kernel);
 
 /// Returns the tile program of a kernel that whyNoTileProgram() accepts. docs/package-format.md describes it.

@@ -306,8 +306,7 @@ typedef enum kpkg_text_format { KPKG_TEXT = 0, KPKG_JSON = 1 } kpkg_text_format;
 KPKG_API kpkg_status kpkg_op_explain(const kpkg_op *op, const kpkg_call *call, kpkg_text_format format,
                                      kpkg_string **text);
 
-/* Gives the steps of a call for a target that a framework runs, such as "tpu", as JSON (docs/runtime.md). Runs nothing.
- */
+/* Gives the steps of a call for a target that a framework runs, such as "tpu", as JSON (docs/runtime.md). */
 KPKG_API kpkg_status kpkg_op_resolve(const kpkg_op *op, const kpkg_call *call, const char *target, kpkg_string **json);
 typedef struct kpkg_op_stats {
   size_t struct_size;
@@ -383,8 +382,7 @@ KPKG_API kpkg_status kpkg_registry_set_op_policy(kpkg_registry *registry, const 
  *    "require": ["batch_invariant"]}
  * `params` apply to every kernel that has them, and those in `kernels` to one kernel. Values are written as in instance
  * names ("64", "True"). An instance's whole name is as in kpkg_op_explain. `precision` replaces an empty argument of
- * that name. `require` has words of KPKG_REQUIRE. With `batch_invariant`, an argument of that name is true, and no
- * fallback runs. */
+ * that name. `require` has words of KPKG_REQUIRE: an argument `batch_invariant` is then true, and no fallback runs. */
 KPKG_API kpkg_status kpkg_registry_restrict(kpkg_registry *registry, const char *op, const char *json);
 /* Returns the op of the registry: its libraries, then its fallback, then its reference. Valid as long as the registry.
  */

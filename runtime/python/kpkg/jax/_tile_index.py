@@ -44,8 +44,8 @@ def bounds(index: AnyIndex) -> tuple[int, int]:
 
 
 def value(index: AnyIndex) -> Any:
-    """Returns the index as an int32 scalar of JAX. One beyond all tensors, which have less than 2^30 elements, is 2^30
-    or -2^30: it stays beyond them, and sums with an index do not overflow."""
+    """Returns the index as an int32 scalar of JAX. Tensors have less than 2^30 elements. An index beyond them becomes
+    2^30 or -2^30: it stays beyond them, and sums with it do not overflow."""
     return jnp.int32(min(max(index, -_FAR), _FAR)) if isinstance(index, int) else index.value
 
 

@@ -191,9 +191,7 @@ class Evaluation:
         wide = value.astype(jnp.float32 if jnp.issubdtype(dtype, jnp.floating) else jnp.int32)
         if kind == "prod":
             return _halved(wide, axis).astype(dtype)
-        reduce: Any = {"sum": jnp.sum, "max": jnp.max, "min": jnp.min, "and": jnp.min, "or": jnp.max}[
-            kind
-        ]
+        reduce: Any = {"sum": jnp.sum, "max": jnp.max, "min": jnp.min, "and": jnp.min, "or": jnp.max}[kind]
         result = reduce(wide, axis=axis, keepdims=True)
         return result != 0 if dtype == jnp.bool_ else result.astype(dtype)
 

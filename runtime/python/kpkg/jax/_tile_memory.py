@@ -2,8 +2,8 @@
 
 The last two dimensions of an array in HBM are divided into tiles of 8 x 128 words. A copy must begin at multiples of
 them, or take a whole dimension. So a kernel is traced twice. `Recorder` finds which tiles it accesses. A layout then
-follows for each tensor: a dimension stays as it is, becomes a dimension of blocks and one within a block, or lies
-outside of the tiling. `Transfers` copies.
+follows for each tensor. A dimension stays as it is, or lies outside of the tiling, or becomes two: one of blocks, and
+one within a block. `Transfers` copies.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """

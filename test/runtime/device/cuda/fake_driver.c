@@ -94,6 +94,12 @@ int cuLibraryGetModule(void **module, void *library) {
     return 209;
   return *module = library, 0;
 }
+int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, const char *name) {
+  static uint64_t zeros[2];
+  if (!strstr(library, name))
+    return 500;
+  return *address = (uint64_t)(uintptr_t)zeros, *bytes = sizeof zeros, 0;
+}
 int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
   if (strstr(library, ".visible .entry") && !strstr(library, name))
     return 500;
