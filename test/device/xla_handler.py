@@ -20,7 +20,7 @@ from kpkg import _native
 
 _POINTER, _SIZE, _INT, _LONG = c.c_void_p, c.c_size_t, c.c_int, c.c_int64
 _STRING, _SCALAR = 4, 3  # kinds of attributes
-_S64, _F32 = 5, 11  # element types
+_PRED, _S64, _F32 = 1, 5, 11  # element types
 _DEVICES = {"cpu": 1, "cuda": 2}
 
 
@@ -165,10 +165,11 @@ class Caller:
         argument, result = (Buffer(c.sizeof(Buffer), None, _F32, each.address, 2, dims) for each in (x, y))
         number = _LONG(dim)
         texts = {key: Bytes(value.encode(), len(value)) for key, value in
-                 {"_form": "tvnn", "_op": name, "_results": "t"}.items()}  # fmt: skip
-        values = {**texts, "dim": Scalar(_S64, c.addressof(number))}
+                 {"_form": "tvnv", "_op": name, "_results": "t"}.items()}  # fmt: skip
+        flag = c.c_bool(False)
+        values = {**texts, "batch_invariant": Scalar(_PRED, c.addressof(flag)), "dim": Scalar(_S64, c.addressof(number))}
         names = [Bytes(key.encode(), len(key)) for key in values]
-        kinds = (_INT * 4)(_STRING, _STRING, _STRING, _SCALAR)
+        kinds = (_INT * 5)(_STRING, _STRING, _STRING, _SCALAR, _SCALAR)
         pointers = [(_POINTER * len(all))(*map(c.addressof, all))
                     for all in ([argument], [result], names, list(values.values()))]  # fmt: skip
         types = (_INT * 1)(1)
@@ -177,7 +178,7 @@ class Caller:
             size=c.sizeof(Frame), api=c.pointer(self._api), stage=3,
             arguments=Buffers(c.sizeof(Buffers), None, 1, at(types), at(pointers[0])),
             results=Buffers(c.sizeof(Buffers), None, 1, at(types), at(pointers[1])),
-            attributes=Attributes(c.sizeof(Attributes), None, 4, at(kinds), at(pointers[2]), at(pointers[3])),
+            attributes=Attributes(c.sizeof(Attributes), None, 5, at(kinds), at(pointers[2]), at(pointers[3])),
         )  # fmt: skip
         self.error = ""
         self._handler(c.byref(frame))

@@ -310,7 +310,7 @@ def test_signature_and_help(ops):
     function = ops["softmax"].softmax
     assert list(inspect.signature(function).parameters) == ["input", "dim", "dtype", "batch_invariant"]
     assert inspect.signature(function).parameters["dim"].default == -1
-    assert function.__doc__.startswith("softmax(Tensor input, int dim=-1)")
+    assert function.__doc__.startswith("softmax(Tensor input, int dim=-1, ScalarType? dtype=None, bool batch_inv")
     assert "softmax" in dir(ops["softmax"]) and ops["softmax"]["kpkg::softmax"] is function
 
 

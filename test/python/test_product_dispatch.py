@@ -25,7 +25,7 @@ SPLIT = ["split_k_products", "reduce_products"]
 #: Rows, columns and depth; the kernels; the tile of the first one (an index of kernels_src/gemm/tiling.k) and the
 #: number of parts.
 CHOICES = [
-    ((129, 6144, 4096), ["gemm_tiles"], None),
+    ((129, 6144, 4096), SPLIT, 0),
     ((4096, 4096, 4096), ["gemm_tiles"], None),
     ((1, 4096, 4096), ["few_rows"], 4),
     ((16, 4096, 4096), ["few_rows"], 4),

@@ -2,7 +2,7 @@
 
     kpkg build kernels_src/moe --target sm_90a -o moe.kpkg
     kpkg build kernels_src/experts --target sm_90a -o experts.kpkg
-    python test/device/moe.py moe.kpkg experts.kpkg [-o results.json]
+    python test/device/moe_products.py moe.kpkg experts.kpkg [-o results.json]
 
 Experts are those of Qwen3-235B and DeepSeek-V3, bfloat16. Each result is compared with float32 products of the same
 numbers first. Times are medians of calls in shuffled order behind an L2 flush, with the host ahead of the GPU where it
@@ -38,7 +38,7 @@ ROUNDS = 9
 TOLERANCE = 1e-2
 WHAT = (
     "kpkg::moe, bfloat16, 8 experts of each token, beside Hugging Face's loop and torch._grouped_mm, compiled or not; "
-    "routing of 384 experts and combining: microseconds behind an L2 flush (test/device/moe.py)"
+    "routing of 384 experts and combining: microseconds behind an L2 flush (test/device/moe_products.py)"
 )
 
 
