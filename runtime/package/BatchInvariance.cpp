@@ -12,10 +12,6 @@ static bool lists(const std::vector<std::string> &words) {
   return std::ranges::find(words, batchInvariant) != words.end();
 }
 
-bool isRequirement(std::string_view word) {
-  return word == "deterministic" || word == batchInvariant || word == "exact";
-}
-
 bool requiresBatchInvariance(const Restriction *restriction) {
   static const bool isForAll = lists(environment().require);
   return isForAll || (restriction && lists(restriction->require));

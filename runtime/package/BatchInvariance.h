@@ -3,15 +3,13 @@
 #ifndef KPKG_PACKAGE_BATCHINVARIANCE_H
 #define KPKG_PACKAGE_BATCHINVARIANCE_H
 
+#include "runtime/package/Requirements.h"
+
 #include <cstdint>
-#include <string_view>
 
 namespace kpkg::package {
 
 struct Restriction;
-
-/// The name of the requirement, of the flag of instances, and of the argument of ops.
-inline constexpr std::string_view batchInvariant = "batch_invariant";
 
 enum class BatchInvariance : uint8_t {
   NotWanted,
@@ -20,9 +18,6 @@ enum class BatchInvariance : uint8_t {
   /// The op's argument is true. Its instances are then chosen without regard to extents.
   ByOp,
 };
-
-/// Returns whether it is a word of KPKG_REQUIRE, and of `require` in a restriction.
-bool isRequirement(std::string_view word);
 
 /// Returns whether KPKG_REQUIRE or the restriction (null: none) asks for batch invariance.
 bool requiresBatchInvariance(const Restriction *restriction);

@@ -1,10 +1,10 @@
 // Reads the KPKG_* environment variables once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
-#include "runtime/package/BatchInvariance.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Observers.h"
+#include "runtime/package/Requirements.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Parses which instances a caller allows by kpkg_registry_restrict.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Restriction.h"
-#include "runtime/package/BatchInvariance.h"
+#include "runtime/package/Requirements.h"
 
 #include <algorithm>
 #include <atomic>
