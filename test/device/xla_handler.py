@@ -167,7 +167,8 @@ class Caller:
         texts = {key: Bytes(value.encode(), len(value)) for key, value in
                  {"_form": "tvnv", "_op": name, "_results": "t"}.items()}  # fmt: skip
         flag = c.c_bool(False)
-        values = {**texts, "batch_invariant": Scalar(_PRED, c.addressof(flag)), "dim": Scalar(_S64, c.addressof(number))}
+        scalars = {"batch_invariant": Scalar(_PRED, c.addressof(flag)), "dim": Scalar(_S64, c.addressof(number))}
+        values = texts | scalars
         names = [Bytes(key.encode(), len(key)) for key in values]
         kinds = (_INT * 5)(_STRING, _STRING, _STRING, _SCALAR, _SCALAR)
         pointers = [(_POINTER * len(all))(*map(c.addressof, all))
