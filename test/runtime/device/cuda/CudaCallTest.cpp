@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/runtime/device/cuda/CudaCall.h"
 #include "runtime/device/cuda/Driver.h"
+#include "runtime/package/Devices.h"
 
 #include <kpkg/kernel_abi.h>
 
@@ -244,6 +245,39 @@ TEST_F(CudaCall, TensorMapsFollowTheWords) {
   EXPECT_EQ(first.address, reinterpret_cast<uint64_t>(x + 320));
   EXPECT_EQ(first.strides[0], 256u);
   EXPECT_EQ(second.address, reinterpret_cast<uint64_t>(y + 320));
+}
+
+TEST_F(CudaCall, TensorMapsOfAbsentViewsDescribeAZero) {
+  auto device = package::findDevice({KPKG_DEVICE_CUDA, 0});
+  ASSERT_TRUE(device) << device.error().message;
+  device::Scope inContext(**device);
+  auto image = (*device)->load(".visible .entry reads_absent() { ret; }", "image");
+  ASSERT_TRUE(image) << image.error().message;
+  device::KernelDescription description;
+  description.symbol = "reads_absent";
+  description.shape.emplace().threads = 32;
+  auto kernel = (*image)->kernel(description);
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  device::TensorMapShape shape;
+  shape.dtype = KPKG_FLOAT32, shape.rank = 2;
+  shape.extents = {1, 1}, shape.strides = {16, 16}, shape.box = {32, 16};
+  device::LaunchDescription call;
+  call.tensorMaps = {{.word = 0, .shape = shape, .isAbsent = true}};
+  std::vector<int64_t> words = {0}; // the address of the absent view
+  auto launch = (*kernel)->bind(call, words);
+  ASSERT_TRUE(launch) << launch.error().message;
+  static FakeTensorMap map;
+  fake->wordCount = 4; // the address and the grid
+  fake->onLaunch = [](void **parameters) { map = mapAt(parameters, 4); };
+  device::LaunchReport report;
+  ASSERT_TRUE((*launch)->run(words.data(), stream, report));
+  ASSERT_NE(map.address, 0u) << "a map of no memory stops kernels on Hopper GPUs";
+  EXPECT_EQ(*reinterpret_cast<uint64_t *>(map.address), 0u);
+  EXPECT_EQ(map.extents[0], 1u);
+  EXPECT_EQ(map.box[0], 32u);
+  int loads = fake->loads;
+  ASSERT_TRUE((*launch)->run(words.data(), stream, report));
+  EXPECT_EQ(fake->loads, loads) << "the zeros are loaded once";
 }
 
 TEST_F(CudaCall, TensorMapsFollowTheAddressOfTheReport) {
