@@ -5,9 +5,10 @@
 // After:  %m = kgpu.alloc offset 0 : !kgpu.smem<1x4xf32>, and `shared` = bytes on the kernel
 //
 // A buffer is live from its first to its last access. An access inside a loop counts for the whole loop, unless the
-// buffer is allocated in that loop. Larger buffers are placed first, at the lowest offset that is free during their
-// whole live range. So the result depends on the IR only. Small buffers, such as those of reductions, overlap with
-// nothing: a few bytes are cheaper than the barrier before the bytes' second use.
+// buffer is allocated in that loop. Buffers of TMA stores stay live, since the copies end later. Larger buffers are
+// placed first, at the lowest offset that is free during their whole live range. So the result depends on the IR only.
+// Small buffers, such as those of reductions, overlap with nothing: a few bytes are cheaper than the barrier before the
+// bytes' second use.
 #include "dialect/kgpu/Passes.h"
 #include "dialect/kgpu/analysis/Positions.h"
 #include "dialect/tile/ir/ThreadOps.h"
@@ -53,6 +54,9 @@ Buffer lifeOf(AllocOp op, const Positions &positions) {
     buffer.first = std::min(buffer.first, begin);
     buffer.last = std::max(buffer.last, end);
   }
+  // The TMA may still copy from the buffer.
+  if (llvm::any_of(users, llvm::IsaPred<TensorStoreOp>))
+    buffer.last = positions.next;
   // Other CTAs may write to the buffer at any time.
   bool isRemote = llvm::any_of(users, llvm::IsaPred<ExchangeOp, ExchangeInitOp>);
   // At thread level the author's barriers do not order accesses to different memories.

@@ -44,6 +44,10 @@ private:
     make();
   }
 
+  /// Returns how many panels each warpgroup stores.
+  static int64_t panelsOf(kgpu::TensorStoreOp store, int64_t consumers);
+  bool sharesBuffersUnevenly();
+
   Emitter &emitter;
   ImplicitLocOpBuilder &builder;
   kgpu::TensorStoreOp op;
@@ -128,11 +132,26 @@ void Emitter::PanelStores::emitAddresses() {
                    times(builder, masked(builder, lane, 1), 8));
 }
 
+int64_t Emitter::PanelStores::panelsOf(kgpu::TensorStoreOp store, int64_t consumers) {
+  auto type = cast<RankedTensorType>(store.getValue().getType());
+  kgpu::SharedType staging = store.getStaging().getType();
+  int64_t panelBytes = staging.getShape()[3] * staging.getElementBytes();
+  return type.getNumElements() * (store.getAdds() ? 4 : 2) / (panelRows * panelBytes * consumers);
+}
+
+/// Returns whether a store through the same buffers may end at another than the last one.
+bool Emitter::PanelStores::sharesBuffersUnevenly() {
+  return llvm::any_of(op.getStaging().getUsers(), [&](Operation *user) {
+    auto store = dyn_cast<kgpu::TensorStoreOp>(user);
+    return store && panelsOf(store, emitter.launch.consumers) % buffers != 0;
+  });
+}
+
 /// Stages the panel of this number in a buffer, and starts its copy to global memory.
 void Emitter::PanelStores::emitPanel(int64_t number, int64_t firstRow, int64_t firstColumn) {
   int64_t buffer = number % buffers;
-  // The last copy from this buffer was started `buffers` panels ago, unless the previous op ended at another buffer.
-  bool isRegular = number != 0 || blocks * panels % buffers == 0;
+  // The last copy from this buffer was started `buffers` panels ago, unless a store ends at another buffer.
+  bool isRegular = number != 0 || !sharesBuffersUnevenly();
   byLeader([&] { waitForBulkReads(builder, isRegular ? buffers - 1 : 0); });
   namedBarrier(builder, barrier, kgpu::kWarpgroupThreads);
   if (op.getAdds())
