@@ -77,7 +77,7 @@ bool Elaborator::launchArgument(const Operand &operand, SourceRange range, const
   operands.push_back(tensor);
   if (operand.isNone() || operand.type->isOptionalTensor())
     checker.noteOptional(entity.index, number);
-  requireFit(operand, tensor, wanted, kernel, parameters.nodes, range);
+  requireFit(operand, tensor, wanted, kernel, parameters, range);
   return true;
 }
 
@@ -176,9 +176,24 @@ bool Elaborator::haveWantedParameters(const FunctionEntity &entity, const Launch
   return true;
 }
 
+/// Returns the dtype that the launch requires of an argument; null if the runtime checks it with the chosen instance. A
+/// dtype that is computed from run-time dtypes is known for those of the instances alone, and others have a fallback.
+Elaborator::Node *Elaborator::requiredDType(const KernelArgument &wanted, const KernelRecord &kernel,
+                                            const LaunchParameters &parameters, SourceRange range) {
+  Node *named = nullptr;
+  for (size_t p = 0; p < kernel.parameters.size(); ++p) {
+    if (wanted.isComputedDType && kernel.parameters[p].kind == "dtype" && !parameters.values[p].constant)
+      return nullptr;
+    if (kernel.parameters[p].name == wanted.dtype)
+      named = parameters.nodes[p];
+  }
+  auto fixed = dtypeOfValueName(wanted.dtype);
+  return !named && fixed ? emitConstant(Value(*fixed), types.dtype, range) : named;
+}
+
 /// Emits run-time checks of a tensor's rank and dtype, unless they are proven. An absent tensor is accepted.
 void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted,
-                            const KernelRecord &kernel, const std::vector<Node *> &parameters, SourceRange range) {
+                            const KernelRecord &kernel, const LaunchParameters &parameters, SourceRange range) {
   if (operand.isNone())
     return;
   auto checks = [&] {
@@ -196,13 +211,7 @@ void Elaborator::requireFit(const Operand &operand, Node *tensor, const KernelAr
       }));
       test->regions.push_back(std::make_unique<hir::Block>());
     }
-    Node *expected = nullptr;
-    for (size_t p = 0; p < kernel.parameters.size(); ++p)
-      if (kernel.parameters[p].name == wanted.dtype)
-        expected = parameters[p];
-    if (auto fixed = dtypeOfValueName(wanted.dtype); fixed && !expected)
-      expected = emitConstant(Value(*fixed), types.dtype, range);
-    if (expected)
+    if (Node *expected = requiredDType(wanted, kernel, parameters, range))
       requireDType(emit(Kind::DTypeOf, types.dtype, range, {tensor}), expected, wanted.name, range);
   };
   if (!operand.type->isOptionalTensor())

@@ -119,9 +119,13 @@ public:
   struct FlatArgument {
     std::string name; ///< `w.stride`
     const Type *type;
+    const ast::Expr *annotation;
+    /// The comptime parameters that the annotation can name, and what their names begin with among the kernel's: `w.`.
+    const std::vector<ast::ComptimeParameter> *scope;
+    std::string prefix;
   };
-  /// Appends the arguments that a parameter of this type stands for.
-  static void flatten(const Type *type, const std::string &name, std::vector<FlatArgument> &flat);
+  /// Appends the arguments that `argument` stands for.
+  static void flatten(const FlatArgument &argument, std::vector<FlatArgument> &flat);
 
   const KernelInfo &kernelInfo(size_t index) const { return kernels[index]; }
   /// Records that an op launches that kernel.

@@ -203,20 +203,49 @@ bool Checker::declareKernelParameters(const FunctionEntity &function, KernelReco
   return !isWrong;
 }
 
+namespace {
+/// The element type of an annotation such as `Tensor[T, 2]`.
+struct ElementType {
+  enum Form : uint8_t { Fixed, Parameter, Computed };
+  Form form = Fixed;
+  std::string parameter = {};
+};
+} // namespace
+
+static ElementType elementType(const ast::Expr &annotation, const std::vector<ast::ComptimeParameter> &scope) {
+  auto *index = annotation.as<ast::IndexExpr>();
+  if (!index || index->arguments.empty())
+    return {};
+  const ast::Expr &first = *index->arguments[0].value;
+  auto *base = index->base->as<ast::NameExpr>();
+  if (base && base->name == "Optional")
+    return elementType(first, scope);
+  auto *name = first.as<ast::NameExpr>();
+  if (!name)
+    return {ElementType::Computed};
+  for (const ast::ComptimeParameter &parameter : scope)
+    if (parameter.name.text == name->name)
+      return {ElementType::Parameter, name->name};
+  return {};
+}
+
 /// Returns the dtype of an argument with these element types, by instance: the only one, or the parameter that gives
 /// it, or an empty text.
-static std::string argumentDType(const std::vector<DType> &elements, const std::vector<KernelParameter> &parameters,
+static std::string argumentDType(const std::vector<DType> &elements, const ElementType &type, const std::string &prefix,
+                                 const std::vector<KernelParameter> &parameters,
                                  const std::vector<std::vector<Value>> &instances) {
   bool allSame = std::equal(elements.begin() + 1, elements.end(), elements.begin());
-  if (!allSame || instances.size() == 1)
-    for (size_t p = 0; p < parameters.size(); ++p) {
-      bool isThis = parameters[p].kind == "dtype";
-      for (size_t n = 0; n < instances.size() && isThis; ++n)
-        isThis = instances[n][p].asDType() == elements[n];
-      if (isThis)
-        return parameters[p].name;
-    }
-  return allSame ? std::string(valueNameOf(elements[0])) : "";
+  bool isParameter = type.form == ElementType::Parameter;
+  std::string found;
+  for (size_t p = 0; p < parameters.size() && (!allSame || isParameter); ++p) {
+    bool isThis = parameters[p].kind == "dtype";
+    for (size_t n = 0; n < instances.size() && isThis; ++n)
+      isThis = instances[n][p].asDType() == elements[n];
+    // Another parameter may have the same values. A struct's may be bound to a parameter of another name.
+    if (isThis && (found.empty() || (isParameter && parameters[p].name == prefix + type.parameter)))
+      found = parameters[p].name;
+  }
+  return found.empty() && allSame ? std::string(valueNameOf(elements[0])) : found;
 }
 
 bool Checker::declareKernelArgument(const FunctionEntity &function, const ast::Parameter &parameter,
@@ -228,12 +257,13 @@ bool Checker::declareKernelArgument(const FunctionEntity &function, const ast::P
   }
   std::vector<KernelArgument> arguments;
   std::vector<std::vector<DType>> elements;
+  std::vector<FlatArgument> flat;
   for (const std::vector<Value> &values : instances) {
     const Type *type = kernelArgumentType(parameter, instanceScope(function, values));
     if (!type)
       return false;
-    std::vector<FlatArgument> flat;
-    flatten(type, parameter.name.text, flat);
+    flat.clear();
+    flatten({parameter.name.text, type, parameter.type.get(), &function.syntax->comptimeParameters, {}}, flat);
     arguments.resize(flat.size());
     elements.resize(flat.size());
     for (size_t i = 0; i < flat.size(); ++i) {
@@ -250,7 +280,9 @@ bool Checker::declareKernelArgument(const FunctionEntity &function, const ast::P
   bool anyView = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     anyView |= arguments[i].isView;
-    arguments[i].dtype = argumentDType(elements[i], record.parameters, instances);
+    ElementType type = elementType(*flat[i].annotation, *flat[i].scope);
+    arguments[i].isComputedDType = type.form == ElementType::Computed;
+    arguments[i].dtype = argumentDType(elements[i], type, flat[i].prefix, record.parameters, instances);
     record.arguments.push_back(std::move(arguments[i]));
   }
   if (parameter.isMut && !anyView)

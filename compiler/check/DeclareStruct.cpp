@@ -239,13 +239,19 @@ const Type *Checker::kernelArgumentType(const ast::Parameter &parameter, const B
   return nullptr;
 }
 
-void Checker::flatten(const Type *type, const std::string &name, std::vector<FlatArgument> &flat) {
-  if (!type->isStruct()) {
-    flat.push_back({name, type});
+void Checker::flatten(const FlatArgument &argument, std::vector<FlatArgument> &flat) {
+  if (!argument.type->isStruct()) {
+    flat.push_back(argument);
     return;
   }
-  for (size_t i = type->structure->parameterCount(); i < type->items.size(); ++i)
-    flatten(type->items[i], name + "." + type->structure->member(i).text, flat);
+  const ast::StructStmt &syntax = *argument.type->structure->syntax;
+  const std::vector<const Type *> &members = argument.type->items;
+  const size_t first = members.size() - syntax.fields.size();
+  for (size_t i = first; i < members.size(); ++i) {
+    const ast::Parameter &field = syntax.fields[i - first];
+    std::string prefix = argument.name + ".";
+    flatten({prefix + field.name.text, members[i], field.type.get(), &syntax.comptimeParameters, prefix}, flat);
+  }
 }
 
 } // namespace kpkg::compiler

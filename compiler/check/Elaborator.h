@@ -364,8 +364,10 @@ private:
   bool requestedInts(const FunctionEntity &entity, SourceRange range, Node *node, size_t number, bool atLeast,
                      std::vector<Value> &values);
   void requireDType(Node *found, Node *expected, const std::string &argument, SourceRange range);
+  Node *requiredDType(const KernelArgument &wanted, const KernelRecord &kernel, const LaunchParameters &parameters,
+                      SourceRange range);
   void requireFit(const Operand &operand, Node *tensor, const KernelArgument &wanted, const KernelRecord &kernel,
-                  const std::vector<Node *> &parameters, SourceRange range);
+                  const LaunchParameters &parameters, SourceRange range);
 
   // CheckVariable.cpp
   void declareTarget(const ast::Identifier &name, Operand operand);

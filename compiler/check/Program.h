@@ -36,6 +36,8 @@ struct KernelArgument {
   bool isView = false;
   int rank = 0;
   std::string dtype;
+  /// Whether its dtype is computed, from a parameter for example: `Tensor[accumulator(T), 1]`.
+  bool isComputedDType = false;
   bool isMut = false;
   /// Whether its type is `Optional`, or some launch passes an `Optional[Tensor]`. Known once the ops are checked.
   bool isOptional = false;

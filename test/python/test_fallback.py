@@ -28,12 +28,27 @@ def negate_twice(input: Tensor) raises -> Tensor:
     var out = empty_like(input)
     launch copy[T=input.dtype](input.reshape(input.numel()), out.reshape(out.numel()), grid=ceildiv(input.numel(), 64))
     return out
+
+
+@kernel
+@specialize(T=[float16, float32])
+def times[T: DType](x: Tensor[T, 1], rates: Tensor[accumulator(T), 1], mut y: Tensor[T, 1]):
+    var products = x.tile[64](block_idx.x).load().cast[accumulator(T)]() * rates.tile[64](block_idx.x).load()
+    y.tile[64](block_idx.x).store(products.cast[T]())
+
+@register.op("kpkg_test::rated")
+def rated(input: Tensor, rates: Tensor) raises -> Tensor:
+    """The product with numbers of the accumulator's dtype."""
+    var out = empty_like(input)
+    launch times[T=input.dtype](input, rates, out, grid=ceildiv(input.numel(), 64))
+    return out
 '''
 
 
 @pytest.fixture(scope="module")
 def library():
     kpkg.set_fallback("kpkg_test::negate_twice", lambda input: -(-input))
+    kpkg.set_fallback("kpkg_test::rated", lambda input, rates: input * rates)
     return load_source("fallback/narrow", SOURCE)
 
 
@@ -94,6 +109,18 @@ def test_reasons_name_dtypes_that_the_build_left_out(tmp_path):
         assert_close(narrow.left_out(x.float()), x.float())
         with pytest.raises(kpkg.KernelError, match=reason):
             narrow.left_out(x)
+
+
+def test_a_dtype_without_an_instance_falls_back_whatever_follows_from_it(library):
+    x, rates = torch.randn(70), torch.randn(70)
+    with kpkg.fallback_policy("strict"):
+        assert_close(library.rated(x, rates), x * rates)
+        with pytest.raises(kpkg.KernelError, match="dtype float64 is not supported.*float16, float32"):
+            library.rated(x.double(), rates.double())
+    with kpkg.fallback_policy("warn"), pytest.warns(kpkg.FallbackWarning, match="dtype float64 is not supported"):
+        assert_close(library.rated(x.double(), rates.double()), x.double() * rates.double())
+    with kpkg.fallback_policy("silent"), pytest.raises(kpkg.KernelError, match="'rates' is float64, expected float32"):
+        library.rated(x, rates.double())  # a wrong argument of a dtype that has instances
 
 
 def test_failed_checks_never_fall_back(tmp_path):
