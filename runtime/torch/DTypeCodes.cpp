@@ -34,6 +34,8 @@ struct Codes {
                        stable)                                                                                         \
   add(KPKG_##constant, KPKG_CODE_IF_##stable(name));
 #include <kpkg/dtypes.def>
+    if (toTorch[KPKG_FLOAT8_E8M0FNU] < 0)
+      add(KPKG_FLOAT8_E8M0FNU, float8E8m0fnuCode);
   }
 
   void add(int32_t dtype, int32_t code) {

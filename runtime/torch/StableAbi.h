@@ -26,7 +26,7 @@ using StableListHandle = StableListOpaque *;
 struct StringOpaque;
 using StringHandle = StringOpaque *;
 
-// Codes of devices and dtypes are queried, never assumed.
+// Codes of devices and dtypes are queried, never assumed, where PyTorch has the functions.
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_device_type_cuda();
 // Dtypes are weak: earlier releases of PyTorch lack the newest ones, and must still load this library.
@@ -79,6 +79,10 @@ int32_t torch_get_num_threads(uint32_t *count);
 namespace kpkg::torch_abi {
 /// The version of the ABI that this extension uses, and thus the oldest supported PyTorch: 2.10.0.
 inline constexpr uint64_t version = (uint64_t(2) << 56) | (uint64_t(10) << 48);
+
+/// The code of float8_e8m0fnu. PyTorch 2.10 and 2.11 have this dtype without a function that returns the code. Codes do
+/// not change: files that PyTorch writes have them.
+inline constexpr int32_t float8E8m0fnuCode = 44;
 } // namespace kpkg::torch_abi
 
 #endif // KPKG_RUNTIME_TORCH_STABLEABI_H
