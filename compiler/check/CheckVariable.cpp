@@ -60,7 +60,7 @@ std::optional<Binding> Elaborator::newVariable(const ast::Identifier &name, cons
   if (!node)
     return std::nullopt;
   binding.kind = Binding::Variable;
-  binding.local = newLocal(name.text, node->type);
+  binding.local = newLocal(name.text, annotated && annotated->kind == TypeKind::Optional ? annotated : node->type);
   setLocal(binding.local, node, name.range);
   return binding;
 }
@@ -186,6 +186,11 @@ std::optional<std::vector<Operand>> Elaborator::assignedItems(const Operand &val
   return items;
 }
 
+/// Returns whether there is an `Optional` of the type.
+static bool canHaveOptional(const Type &type) {
+  return type.isTensor() || type.isScalar(DType::Float64) || type.kind == TypeKind::DType;
+}
+
 void Elaborator::assign(const Binding &variable, const std::string &name, const Operand &value, SourceRange range) {
   if (value.isError())
     return;
@@ -200,6 +205,17 @@ void Elaborator::assign(const Binding &variable, const std::string &name, const 
   const Type *type = variable.local->type;
   bool isNumber = type->isTile() && value.type->isNumeric() && (value.type->isScalar() || value.type == type);
   bool adapts = isNumber && (value.constant || value.type->element == type->element);
+  auto mayBeNone = [&] {
+    if (value.type->kind != TypeKind::Optional)
+      return value.isNone();
+    Node *test = emit(Kind::IsNone, types.boolean(), value.range, {value.node});
+    return valueRanges.truth(test) != false;
+  };
+  if (kind == BodyKind::Op && canHaveOptional(*type) && mayBeNone()) {
+    diags.report(diag::TypeMismatch, value.range, "`" + name + "`", describe(value), type->str())
+        .note(diag::OptionalVariable, variable.declared, name, type->str());
+    return;
+  }
   Node *node = adapts ? numberAs(value, type->element, type->shape) : convert(value, type, "`" + name + "`");
   if (node)
     setLocal(variable.local, node, range);
