@@ -14,6 +14,7 @@ from pathlib import Path
 import kpkg
 import pytest
 import torch
+from conftest import build_package
 from kpkg import _torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
@@ -266,3 +267,48 @@ def test_compile_of_tensors_behind_other_arguments(ops):
     """Inductor confuses such arguments if the out= overload has the tag for it."""
     compiled = torch.compile(lambda x, w: torch.ops.kpkg.layer_norm(x * 2, [40], w, w) + 1, fullgraph=True)
     assert_close(compiled(X, W), torch.nn.functional.layer_norm(X * 2, [40], W, W) + 1)
+
+
+FIRST = '''
+@kernel
+@specialize(T=[float32])
+def add_one[T: DType](x: Tensor[T, 1], mut y: Tensor[T, 1]):
+    y.tile[64](block_idx.x).store(x.tile[64](block_idx.x).load() + 1.0)
+
+@register.op("first_{NAME}::raised_{NAME}")
+def raised(x: Tensor) raises -> Tensor:
+    """One more."""
+    var y = empty_like(x)
+    launch add_one[T=x.dtype](x, y, grid=ceildiv(x.numel(), 64))
+    return y
+'''
+FIRST_CALLS = {
+    "attribute": lambda x: kpkg.ops.raised_attribute(x),
+    "item": lambda x: kpkg.ops["first_item::raised_item"](x),
+    "held": lambda x, op=kpkg.ops["first_held::raised_held"]: op(x),
+}
+
+
+@pytest.fixture(params=FIRST_CALLS)
+def first_call(request, monkeypatch, tmp_path):
+    """Returns a call of an op that nothing has used."""
+    source = tmp_path / "first.k"
+    source.write_text(FIRST.replace("{NAME}", request.param))
+    monkeypatch.setenv("KPKG_PATH", str(build_package(source, tmp_path / "first.kpkg", "--target", "native", "--fast")))
+    kpkg.ops.reload()
+    yield FIRST_CALLS[request.param]
+    monkeypatch.undo()
+    kpkg.ops.reload()
+
+
+def test_the_first_use_of_an_op_can_be_in_compiled_code(first_call):
+    graphs = []
+
+    def counting(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    compiled = torch.compile(first_call, fullgraph=True, backend=counting)
+    for _ in range(3):
+        assert_close(compiled(X[0]), X[0] + 1)
+    assert 1 <= len(graphs) <= 2, "registered ops are known from the second call on"

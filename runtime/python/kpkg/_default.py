@@ -103,6 +103,39 @@ def _implementation(name: str) -> Callable[..., Any] | None:
     return _fallbacks.shipped(name)
 
 
+#: What `_find` found, by full name.
+_found: dict[str, tuple[Op | None, str]] = {}
+
+
+def _while_tracing(function: Callable[[str], str]) -> Callable[[str], str]:
+    """Has TorchDynamo call the function when it traces a call, and take the result for a constant.
+
+    It cannot trace how packages are opened and registered. `torch.compiler.assume_constant_result` does the same, but
+    is in PyTorch. The result must be a string: TorchDynamo has no guards for objects from such a function.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
+@_while_tracing
+def _find(name: str) -> str:
+    _found[name] = _packages.find(name)
+    return name
+
+
+@_while_tracing
+def _make(name: str) -> str:
+    if name not in ops._known:
+        ops._known[name] = DefaultOp(name)
+    return name
+
+
+@_while_tracing
+def _make_attribute(name: str) -> str:
+    full = f"kpkg::{name}"
+    return _make(full if full in ops._known else ops._full_name(name))
+
+
 class DefaultOp(CallableOp):
     """Calls an op by name, ``kpkg.ops.softmax``, like the op of a package with PyTorch tensors.
 
@@ -124,7 +157,7 @@ class DefaultOp(CallableOp):
     def op(self) -> Op | None:
         """Returns the op of the first package that has it, or None."""
         if self._op is None and self._reason is None:
-            self._op, reason = _packages.find(self.name)
+            self._op, reason = _found[_find(self.name)]
             self._reason = reason or None
             if self._op is not None:
                 self._is_compiling, self._direct = self._op._is_compiling, self._op._direct
@@ -218,18 +251,14 @@ class Ops:
 
         Raises nothing for a name that no package has. See ``DefaultOp.is_available``.
         """
-        if name not in self._known:
-            self._known[name] = DefaultOp(name)
-        return self._known[name]
+        return self._known[_make(name)]
 
     def __getattr__(self, name: str) -> DefaultOp:
         if name.startswith("_"):
             raise AttributeError(name)
-        full = f"kpkg::{name}"
-        if full not in self._known:
-            full = self._full_name(name)
+        full = _make_attribute(name)
         self._named.add(name)
-        op = self.__dict__[name] = self[full]
+        op = self.__dict__[name] = self._known[full]
         return op
 
     def _full_name(self, name: str) -> str:
@@ -269,6 +298,7 @@ class Ops:
         """Searches the current KPKG_PATH for packages again. Without this call, ops that were found do not change."""
         global _packages
         _packages = _Packages()
+        _found.clear()
         for op in self._known.values():
             op._op, op._reason, op._implementation, op._direct = None, None, None, None
         for name in self._named:
