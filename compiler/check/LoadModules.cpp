@@ -8,6 +8,9 @@
 #include "compiler/syntax/Parse.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 
 namespace kpkg::compiler {
@@ -31,10 +34,22 @@ void Checker::addEntry(ModuleScope &module, const ast::Identifier &name, ModuleS
     diags.report(diag::Redefined, name.range, name.text).note(diag::DeclaredHere, place->second.range, name.text);
 }
 
+/// Returns the prelude's tree. A process parses it once for each number that the file has had. Else most of the time of
+/// a small program would go there, and the language server checks many.
+static std::shared_ptr<const ast::Module> preludeTree(const SourceFile &file, DiagnosticEngine &diags) {
+  static std::mutex lock;
+  static std::map<uint32_t, std::shared_ptr<const ast::Module>> trees;
+  std::lock_guard guard(lock);
+  std::shared_ptr<const ast::Module> &tree = trees[file.id()];
+  if (!tree)
+    tree = parse(file, diags);
+  return tree;
+}
+
 ModuleScope *Checker::loadFile(const SourceFile &file, bool isRoot) {
   bool isPrelude = !prelude;
   uint32_t errorsBefore = diags.errorCount();
-  auto tree = parse(file, diags);
+  std::shared_ptr<const ast::Module> tree = isPrelude ? preludeTree(file, diags) : parse(file, diags);
   auto owned = std::make_unique<ModuleScope>(*this, file.path(), std::move(tree));
   ModuleScope *module = owned.get();
   module->isRoot = isRoot;

@@ -16,7 +16,7 @@ class Checker;
 /// A loaded module. Constants are evaluated on first use.
 class ModuleScope : public Environment {
 public:
-  ModuleScope(CheckContext &context, std::string path, std::unique_ptr<ast::Module> tree)
+  ModuleScope(CheckContext &context, std::string path, std::shared_ptr<const ast::Module> tree)
       : context(context), path(std::move(path)), tree(std::move(tree)) {}
 
   Meaning lookup(const std::string &name, SourceRange range) const override;
@@ -32,7 +32,7 @@ public:
 
   CheckContext &context;
   const std::string path;
-  const std::unique_ptr<ast::Module> tree;
+  const std::shared_ptr<const ast::Module> tree;
   bool isRoot = false;
   std::deque<FunctionEntity> functions;
   std::deque<StructEntity> structs;
