@@ -1,34 +1,26 @@
 // Fuzz target: opens, verifies and describes any package and asks it for shapes; the process must never crash.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/format/CanonicalJson.h"
 #include "runtime/format/Container.h"
-#include "runtime/format/Digest.h"
+#include "test/fuzz/MemoryBudget.h"
+#include "test/fuzz/MutateManifest.h"
+#include "test/fuzz/PackageFile.h"
 
+#include <cstring>
 #include <kpkg/kpkg.h>
-
+#include <nlohmann/json.hpp>
 #include <string>
 
-/// Turns the input into a package file.
-///
-/// After an initial 'R', the rest is the file. Otherwise the input is a manifest, a zero byte and the sections. The
-/// function adds a valid header, because no mutation would find the manifest's SHA-256.
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
+
+/// Turns the input into a package file. After an initial 'R', the rest is the file. Otherwise the input is a manifest,
+/// a zero byte and the sections.
 static std::string toFile(const uint8_t *data, size_t size) {
-  std::string bytes(reinterpret_cast<const char *>(data), size);
-  if (size && data[0] == 'R')
-    return bytes.substr(1);
+  std::string_view bytes(reinterpret_cast<const char *>(data), size);
+  if (bytes.starts_with('R'))
+    return std::string(bytes.substr(1));
   size_t end = std::min(bytes.find('\0'), bytes.size());
-  std::string manifest = bytes.substr(0, end), sections = bytes.substr(std::min(end + 1, bytes.size()));
-  std::string file(kpkg::format::headerBytes, '\0');
-  std::copy(kpkg::format::magic.begin(), kpkg::format::magic.end(), file.begin());
-  file[8] = char(kpkg::format::majorVersion);
-  file[10] = char(kpkg::format::minorVersion);
-  for (size_t i = 0; i < 8; ++i)
-    file[16 + i] = char(manifest.size() >> (8 * i) & 0xff);
-  kpkg::format::Sha256 digest = kpkg::format::sha256(manifest);
-  std::copy(digest.begin(), digest.end(), file.begin() + 32);
-  file += manifest;
-  if (!sections.empty())
-    file.resize(kpkg::format::alignUp(file.size()), '\0');
-  return file + sections;
+  return kpkg::fuzz::packageFile(bytes.substr(0, end), bytes.substr(std::min(end + 1, bytes.size())));
 }
 
 /// Computes shapes only: no kernel of an untrusted file runs.
@@ -68,6 +60,7 @@ static void useOp(const kpkg_op *op) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string file = toFile(data, size);
+  kpkg::fuzz::MemoryBudget budget((24 << 20) + 4 * size + kpkg::format::maxExpanded(size));
   kpkg_open_options options = {sizeof options, KPKG_TRUST_ANY, nullptr, 0};
   kpkg_library *library = nullptr;
   if (kpkg_library_open_memory(file.data(), file.size(), "fuzz", &options, &library) != KPKG_OK)
@@ -77,4 +70,27 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   kpkg_library_verify(library);
   kpkg_library_close(library);
   return 0;
+}
+
+/// Changes the manifest, and mends schemas and sections in most runs, so that reading goes on behind their checks.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
+  std::mt19937 random(seed);
+  std::string_view bytes(reinterpret_cast<const char *>(data), size);
+  size_t end = bytes.find('\0');
+  if (random() % 4 == 0 || bytes.starts_with('R') || end == bytes.npos)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  auto manifest = kpkg::format::parseJson(bytes.substr(0, end));
+  if (!manifest)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::string sections(bytes.substr(end + 1));
+  kpkg::fuzz::mutateManifest(*manifest, random);
+  if (random() % 8)
+    kpkg::fuzz::repairSchemas(*manifest);
+  if (random() % 8)
+    kpkg::fuzz::repairSections(*manifest, sections);
+  std::string changed = manifest->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\0' + sections;
+  if (changed.size() > maxSize)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
 }

@@ -3,11 +3,14 @@
 #include "compiler/ast/Print.h"
 #include "compiler/diag/Render.h"
 #include "compiler/syntax/Parse.h"
+#include "test/fuzz/MemoryBudget.h"
+
 #include <cstdlib>
 
 using namespace kpkg::compiler;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  kpkg::fuzz::MemoryBudget budget((64 << 20) + 4 * size);
   SourceManager sources;
   DiagnosticEngine diags(20);
   const SourceFile &file = sources.add("fuzz.k", std::string(reinterpret_cast<const char *>(data), size));

@@ -1,0 +1,44 @@
+// Fuzz target: passes any text through the front end: parser, names, types, comptime evaluation, inline expansion.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/Prelude.h"
+#include "compiler/check/Program.h"
+#include "compiler/diag/Diagnostics.h"
+#include "compiler/diag/Render.h"
+#include "compiler/source/Source.h"
+#include "test/fuzz/MutateSource.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace kpkg::compiler;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  SourceManager sources;
+  DiagnosticEngine diags(20);
+  const SourceFile &file = sources.add("fuzz.k", std::string(reinterpret_cast<const char *>(data), size));
+  ProgramOptions options;
+  auto program = Program::loadSources({&file}, options, sources, diags);
+  if (!diags.hasErrors())
+    program->check();
+  renderText(diags, sources, {.colour = false, .lineWidth = 80});
+  for (const Diagnostic &report : diags.diagnostics()) {
+    SourceRange range = report.message.range;
+    if (range.isValid() && (range.begin > range.end || range.end > sources.file(range.file).text().size()))
+      std::abort();
+  }
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
+  std::mt19937 random(seed);
+  if (random() % 8 == 0)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::string changed =
+      kpkg::fuzz::mutateSource(std::string(reinterpret_cast<const char *>(data), size), preludeText, random);
+  if (changed.empty() || changed.size() > maxSize)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
+}
