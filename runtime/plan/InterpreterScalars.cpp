@@ -13,6 +13,12 @@ static Value ofFloat(double value) { return {std::bit_cast<int64_t>(value), -1};
 /// Returns the quotient rounded towards minus infinity. The caller has excluded 0 and overflow.
 static int64_t floorDivide(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
+/// The remainder of floorDivide(), without a product that could overflow.
+static int64_t floorRemainder(int64_t a, int64_t b) {
+  int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 static bool power(int64_t base, int64_t exponent, int64_t &result) {
   result = 1;
   for (;; exponent >>= 1) {
@@ -69,7 +75,7 @@ bool Interpreter::intArithmetic(Opcode op, int64_t a, int64_t b, int64_t &result
              : op == Opcode::ceildiv_int  ? floorDivide(a, b) + (a % b != 0)
              : op == Opcode::truncdiv_int ? a / b
              : op == Opcode::truncrem_int ? a % b
-                                          : a - floorDivide(a, b) * b;
+                                          : floorRemainder(a, b);
     return true;
   case Opcode::pow_int:
     if (b < 0)

@@ -282,6 +282,33 @@ TEST(PlanEvaluate, SeesTheProcessorsOfTheDevice) {
   EXPECT_EQ(extent(1 << 20), 65535);
 }
 
+TEST(PlanEvaluate, TakesRemaindersOfTheSmallestIntegers) {
+  auto remainder = [](int64_t a, int64_t b, int64_t expected) {
+    DecodedModule module;
+    module.strings = {"ns::op"};
+    Function &f = module.functions.emplace_back();
+    f.registerTypes = "iiiildt";
+    f.resultTypes = "t";
+    f.add(Opcode::const_int, Regs{0}, {}, Values{a});
+    f.add(Opcode::const_int, Regs{1}, {}, Values{b});
+    f.add(Opcode::const_int, Regs{2}, {}, Values{expected});
+    f.add(Opcode::mod_int, Regs{3}, Regs{0, 1}, {});
+    f.add(Opcode::sub_int, Regs{3}, Regs{3, 2}, {});
+    f.add(Opcode::list, Regs{4}, Regs{3}, {});
+    f.add(Opcode::const_dtype, Regs{5}, {}, Values{static_cast<int64_t>(DType::Float32)});
+    f.add(Opcode::empty, Regs{6}, Regs{4, 5}, {});
+    f.add(Opcode::ret, {}, Regs{6}, {});
+    Resolution resolution;
+    auto error = evaluate(load(module), {}, resolution);
+    return error ? -1 : resolution.outputs[0].shape[0];
+  };
+  EXPECT_EQ(remainder(7, INT64_MIN, INT64_MIN + 7), 0); // UndefinedBehaviorSanitizer sees products that overflow
+  EXPECT_EQ(remainder(-7, INT64_MIN, -7), 0);
+  EXPECT_EQ(remainder(INT64_MIN, INT64_MAX, INT64_MAX - 1), 0);
+  EXPECT_EQ(remainder(INT64_MIN, INT64_MIN, 0), 0);
+  EXPECT_EQ(remainder(INT64_MIN, -1, 0), 0);
+}
+
 /// Returns a loop of `turns` iterations that do `work`; `registers` are the op's registers after 0 to 2.
 DecodedModule loopOf(int64_t turns, const std::string &registers, auto work) {
   DecodedModule module;
