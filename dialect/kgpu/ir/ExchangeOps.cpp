@@ -24,8 +24,8 @@ bool kgpu::canExchange(const layout::Layout &part, Type element, const Launch &l
   unsigned lanes = part.bits(Part::Lane), warps = part.bits(Part::Warp), ctas = part.bits(Part::Block);
   bool inAllLanes = part.freeBits(Part::Lane) == (1u << lanes) - 1;
   bool isOnce = part.freeBits(Part::Warp) == 0 && part.freeBits(Part::Block) == 0;
-  bool byAll = (1u << warps) == launch.warps() && (1u << ctas) == launch.cluster && launch.cluster > 1 &&
-               launch.cluster <= launch.lanes();
+  bool byAll = launch.threads != 0 && (1u << warps) == launch.warps() && (1u << ctas) == launch.cluster &&
+               launch.cluster > 1 && launch.cluster <= launch.lanes();
   return (bytes == 4 || bytes == 8) && inAllLanes && isOnce && byAll;
 }
 

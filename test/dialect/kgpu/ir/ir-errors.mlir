@@ -150,6 +150,19 @@ tile.kernel @half_warp() attributes {kgpu.target = #kgpu.target<"sm_90a">, kgpu.
 // -----
 
 #part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
+tile.kernel @exchange_without_threads() attributes {kgpu.target = #kgpu.target<"sm_90a">} {
+  %none = arith.constant 0 : i32
+  %part = arith.constant dense<1.0> : tensor<1x4xf32, #part>
+  %slot = kgpu.alloc : !kgpu.smem<1x4xf32>
+  %barriers = kgpu.alloc : !kgpu.smem<1xi64>
+  // expected-error @+1 {{is not held once by all warps of the cluster, in all lanes}}
+  kgpu.exchange %part to %slot signals %barriers[%none] : tensor<1x4xf32, #part> to !kgpu.smem<1x4xf32> signals !kgpu.smem<1xi64>
+  tile.return
+}
+
+// -----
+
+#part = #kgpu.layout<"lane *5 warp 1:1 block 1:2 rep 1x1">
 tile.kernel @other_place() attributes {kgpu.launch = #kgpu.launch<threads = 64, cluster = 2>, kgpu.target = #kgpu.target<"sm_90a">} {
   %none = arith.constant 0 : i32
   %part = arith.constant dense<1.0> : tensor<1x4xf32, #part>
