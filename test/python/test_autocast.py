@@ -45,6 +45,15 @@ COUNTERPARTS = {
     **{name: (getattr(torch, name), (Of(4, 8),)) for name in "sigmoid tanh exp log sqrt abs neg sign square".split()},
     **{name: (getattr(torch, name), PAIR) for name in "add sub mul div minimum maximum".split()},
     **{name: (getattr(torch, name), PAIR) for name in "eq ne lt le gt ge clamp".split()},
+    **{name: (getattr(torch, name), PAIR) for name in "floor_divide remainder fmod".split()},
+    **{name: (getattr(torch, name), PAIR) for name in "logical_and logical_or logical_xor".split()},
+    "logical_not": (torch.logical_not, (Of(4, 8),)),
+    **{f"bitwise_{name}": (getattr(torch, f"bitwise_{name}"), (labels(8, 3),) * 2) for name in ("and", "or", "xor")},
+    **{
+        f"bitwise_{name}_shift": (getattr(torch, f"bitwise_{name}_shift"), (labels(8, 3),) * 2)
+        for name in ("left", "right")
+    },
+    "bitwise_not": (torch.bitwise_not, (labels(8, 3),)),
     "where": (torch.where, (labels(32, 2).bool().reshape(4, 8), *PAIR)),
     "masked_fill": (torch.masked_fill, (Of(4, 8), labels(32, 2).bool().reshape(4, 8), 1.0)),
     "vector_add": (torch.add, (Of(8), par(8))),

@@ -78,8 +78,14 @@ def test_order_of_results(spec, form, ops):
         needs_bfloat16_kernels()
     is_instance_norm, compared = spec.name == "kpkg::instance_norm", 0
     run = instance_norm if is_instance_norm else _fallbacks.implementation(ops[spec.name])
-    for sample in spec.samples(torch.float32, torch.Generator().manual_seed(3)):
-        call = sample.map(lambda t: FORMS[form](t) if t.is_floating_point() and t.numel() < 50_000 else t)
+    of_floats = any(dtype.is_floating_point for dtype in spec.dtypes)
+    dtype = torch.float32 if of_floats else spec.dtypes[0]
+
+    def formed(t: torch.Tensor) -> torch.Tensor:
+        return FORMS[form](t) if t.is_floating_point() == of_floats and t.numel() < 50_000 else t
+
+    for sample in spec.samples(dtype, torch.Generator().manual_seed(3)):
+        call = sample.map(formed)
         if any(isinstance(a, torch.Tensor) and a.numel() == 0 for a in call.args):
             continue
         if spec.name in ("kpkg::conv3d", "kpkg::conv_transpose3d"):

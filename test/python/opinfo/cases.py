@@ -76,6 +76,14 @@ def _all() -> dict[str, Case]:
         found[name] = Case(name, orders.function(name))
     for name in ("maximum", "minimum"):
         found[name] = Case(name, orders.pair(name))
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"):
+        found[name] = Case(name, orders.of_numbers("bitwise", name))
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        found[name] = Case(name, orders.pair(name, "bitwise"))
+    for name in ("bitwise_not", "logical_not"):
+        found[name] = Case(name, orders.function(name, "bitwise"))
+    for name in ("floor_divide", "remainder", "fmod"):
+        found[name] = Case(name, orders.of_numbers("division", name))
     for name in (
         "pixel_shuffle",
         "pixel_unshuffle",
@@ -89,5 +97,18 @@ def _all() -> dict[str, Case]:
 
 
 CASES = _all()
+#: Ops of bits, which floats have not.
+OF_BITS = (
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_not",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+)
 #: Ops that have kernels of integers.
-OF_INTEGERS = ("add", "sub", "mul", "maximum", "minimum", "abs", "relu", "neg", "sign", "square")
+OF_INTEGERS = (
+    *("add", "sub", "mul", "maximum", "minimum", "abs", "relu", "neg", "sign", "square"),
+    *OF_BITS,
+    *("logical_and", "logical_or", "logical_xor", "logical_not", "floor_divide", "remainder", "fmod"),
+)

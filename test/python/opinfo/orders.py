@@ -106,17 +106,26 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any
     return library("sorting").histc(input, bins, min, max)
 
 
-def function(op: str) -> Any:
+def function(op: str, family: str = "elementwise") -> Any:
     def call(input: Tensor) -> Any:
-        return getattr(library("elementwise"), op)(input)
+        return getattr(library(family), op)(input)
 
     return call
 
 
-def pair(op: str) -> Any:
+def of_numbers(family: str, op: str) -> Any:
+    def call(input: Any, other: Any) -> Any:
+        if op == "fmod" and not isinstance(input, Tensor):
+            raise TypeError("PyTorch takes a number second, not first")
+        return getattr(library(family), op)(input, other)
+
+    return call
+
+
+def pair(op: str, family: str = "elementwise") -> Any:
     def call(input: Any, other: Any) -> Any:
         if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
             raise TypeError("PyTorch takes tensors, not numbers")
-        return getattr(library("elementwise"), op)(input, other)
+        return getattr(library(family), op)(input, other)
 
     return call
