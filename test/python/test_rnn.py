@@ -14,7 +14,7 @@ import torch
 import torch._dynamo
 from kpkg import nn
 from kpkg.nn._recurrent import LONGEST
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 pytestmark = pytest.mark.usefixtures("default_ops")
 
@@ -160,19 +160,91 @@ def test_dropout_between_layers():
     torch.testing.assert_close(mine.eval()(x), theirs.eval()(x))
 
 
-def test_what_pytorch_computes(monkeypatch):
-    mine, theirs = pair("gru", 4, 5, num_layers=2, bidirectional=True)
-    packed = pack_padded_sequence(torch.randn(6, 3, 4), torch.tensor([6, 2, 4]), enforce_sorted=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(mine, "_run", lambda *args: pytest.fail("kpkg's op ran"))
-        found, expected = mine(packed), theirs(packed)
-    assert isinstance(found[0], PackedSequence)
-    torch.testing.assert_close(found[0].data, expected[0].data)
-    torch.testing.assert_close(found[1], expected[1])
+def packed_step(layer, values, lengths, states, is_sorted):
+    """Returns results for a packed sequence, and gradients of a sum of them."""
+    leaves = [t.detach().clone().requires_grad_() for t in (values, *states)]
+    packed = pack_padded_sequence(
+        leaves[0], torch.tensor(lengths), batch_first=layer.batch_first, enforce_sorted=is_sorted
+    )
+    hx = None if not states else tuple(leaves[1:]) if layer.mode == "LSTM" else leaves[1]
+    out, last = layer(packed, hx)
+    assert isinstance(out, PackedSequence)
+    results = [out.data, *flat([last])]
+    total = sum((r.double() * torch.arange(r.numel()).view(r.shape).cos()).sum() for r in results)
+    grads = torch.autograd.grad(total, [*leaves, *layer.parameters()])
+    return [*results, *grads], out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences(kind, monkeypatch):
+    monkeypatch.setattr("kpkg.nn._recurrent.LONGEST", 4)
+    for lengths, is_sorted, options in (
+        ([6, 4, 4, 1], True, {}),
+        ([2, 7, 5, 7], False, {"num_layers": 2, "bidirectional": True}),
+        ([3, 3], True, {"bidirectional": True, "batch_first": True}),
+        ([1], False, {"num_layers": 2}),
+    ):
+        mine, theirs = pair(kind, 4, 5, **options)
+        places = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+        shape = (len(lengths), max(lengths)) if options.get("batch_first") else (max(lengths), len(lengths))
+        values = torch.randn(*shape, 4)
+        states = [torch.randn(places, len(lengths), 5) for _ in range(2 if kind == "lstm" else 1)]
+        for given in (states, []):
+            with monkeypatch.context() as patch:
+                patch.setattr(mine.torch_layer, "forward", lambda *args: pytest.fail("PyTorch ran"))
+                found, out = packed_step(mine, values, lengths, given, is_sorted)
+            expected, their_out = packed_step(theirs, values, lengths, given, is_sorted)
+            torch.testing.assert_close(found, expected)
+            assert all(
+                (a is None) == (b is None) and (a is None or torch.equal(a, b)) for a, b in zip(out[1:], their_out[1:])
+            )
+
+
+def test_packed_sequences_are_checked():
+    mine, theirs = pair("lstm", 4, 5)
+    packed = pack_padded_sequence(torch.randn(3, 2, 4), torch.tensor([3, 2]))
+    wide = pack_padded_sequence(torch.randn(3, 2, 6), torch.tensor([3, 2]))
+    three = (torch.zeros(1, 3, 5), torch.zeros(1, 3, 5))
+    for arguments, message in (
+        ((wide,), r"input.size\(-1\) must be equal to input_size. Expected 4, got 6"),
+        ((packed, three), r"Expected hidden\[0\] size \(1, 2, 5\), got \[1, 3, 5\]"),
+    ):
+        with pytest.raises(RuntimeError):
+            theirs(*arguments)
+        with pytest.raises(RuntimeError, match=message):
+            mine(*arguments)
+    mine.use_kpkg = False
+    torch.testing.assert_close(mine(packed)[0].data, theirs(packed)[0].data)
+
+
+def test_packing_models_are_injected(fast):
+    class Tagger(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = torch.nn.GRU(6, 8, bidirectional=True, batch_first=True)
+            self.last = torch.nn.LSTM(16, 8, batch_first=True, proj_size=3)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            return pad_packed_sequence(self.last(self.rnn(packed)[0])[0], batch_first=True)[0]
+
+    model, x, lengths = Tagger(), torch.randn(3, 9, 6), torch.tensor([4, 9, 7])
+    expected = model(x, lengths)
+    for is_training, sample in ((False, None), (False, (x, lengths)), (True, (x.requires_grad_(), lengths))):
+        with kpkg.inject(model.train(is_training), verbose=False, sample_input=sample) as injection:
+            torch.testing.assert_close(model(x, lengths), expected)
+            assert "proj_size" in injection.rows[1].status
+            assert injection.rows[0].is_replaced, injection.rows[0].status
+    assert type(model.rnn) is torch.nn.GRU
+
+
+def test_what_pytorch_computes():
     projected, plain = pair("lstm", 4, 6, proj_size=3)
     assert not projected.use_kpkg
     x = torch.randn(5, 2, 4)
     torch.testing.assert_close(projected(x), plain(x))
+    packed = pack_padded_sequence(x, torch.tensor([5, 2]))
+    torch.testing.assert_close(projected(packed)[0].data, plain(packed)[0].data)
     model = torch.nn.Sequential(torch.nn.LSTM(4, 6, proj_size=3))
     assert "proj_size" in kpkg.inject(model, verbose=False).rows[0].status
 

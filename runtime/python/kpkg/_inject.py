@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils import _pytree
 
 from kpkg import _adapted, _calls, _packed_layers, _passes
 from kpkg._errors import KpkgWarning
@@ -244,7 +245,7 @@ def _is_better(
     injection: Injection, row: Row, layer: nn.Module, made: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> bool:
     """Returns whether the replacement is right and not slower on these inputs; fills in the row."""
-    first = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
+    first = next((leaf for leaf in _pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
     if first is None or not made.supports(first.device, first.dtype):
         row.keep_without_kernel(made._kpkg_op.reason)
         return False

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree
 
 from kpkg import _folding, _passes
@@ -84,6 +85,8 @@ def kept(value: Any) -> Any:
     """
     if _is_state(value):
         return copy.deepcopy(value)
+    if isinstance(value, PackedSequence):
+        return PackedSequence(*(kept(each) for each in value))
     if isinstance(value, (tuple, list)) and any(isinstance(each, Tensor) for each in value):
         return type(value)(kept(each) for each in value) if type(value) in (tuple, list) else value
     if not isinstance(value, Tensor) or isinstance(value, nn.Parameter):

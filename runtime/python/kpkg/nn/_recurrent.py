@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,10 +26,9 @@ class _Sequences(Layer):
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
         """Returns the hidden states of all steps of the last layer, and the last states of all layers.
 
-        PyTorch's forward runs for a PackedSequence.
-
         Args:
-            input: [steps, N, input_size], [N, steps, input_size] with batch_first, or [steps, input_size].
+            input: [steps, N, input_size], [N, steps, input_size] with batch_first, or [steps, input_size]; or a
+                PackedSequence, for which the hidden states are one, too.
             hx: The first state, zeros where it is None.
 
         Raises:
@@ -36,8 +36,6 @@ class _Sequences(Layer):
             RuntimeError: Shapes do not fit the weights.
             ValueError: The input has another dtype than the weights, or not 2 or 3 dimensions.
         """
-        if isinstance(input, PackedSequence):
-            return self.torch_layer.forward(self, input, hx)
         return super().forward(input, hx)
 
     def _stands_back(self) -> bool:
@@ -62,19 +60,55 @@ class _Sequences(Layer):
         weights = self.all_weights[place]
         return [*weights, None, None] if len(weights) == 2 else weights
 
-    def _run(self, input: Tensor, hx: Any = None) -> Any:
+    def _run(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, hx)
         if input.dim() not in (2, 3):
             raise ValueError(f"expected an input of 2 or 3 dimensions, got {input.dim()}")
         is_batched = input.dim() == 3
         batch_dim = 0 if self.batch_first else 1
         given = input if is_batched else input.unsqueeze(batch_dim)
-        states = None if hx is None else self._states(hx, is_batched)
-        places = self.num_layers * (2 if self.bidirectional else 1)
-        if states is None:
-            zeros = given.new_zeros(places, given.shape[batch_dim], self.hidden_size)
-            states = [zeros] * self._count()
+        states = self._first_states(given, given.shape[batch_dim], hx, is_batched)
         self.check_forward_args(given, tuple(states) if self.mode == "LSTM" else states[0], None)
         x = given.transpose(0, 1) if self.batch_first else given
+        x, results = self._layers(x, states, self._direction)
+        out = x.transpose(0, 1) if self.batch_first else x
+        if not is_batched:
+            out, results = out.squeeze(batch_dim), [result.squeeze(1) for result in results]
+        return out, tuple(results) if self.mode == "LSTM" else results[0]
+
+    def _run_packed(self, input: PackedSequence, hx: Any = None) -> Any:
+        """Runs all steps with equally many sequences in one call of the op."""
+        sizes = input.batch_sizes
+        if hx is not None:
+            hx = self.permute_hidden(hx, input.sorted_indices)
+        states = self._first_states(input.data, int(sizes[0]), hx, True)
+        self.check_forward_args(input.data, tuple(states) if self.mode == "LSTM" else states[0], sizes)
+        counts, steps = torch.unique_consecutive(sizes, return_counts=True)
+        groups = list(zip(steps.tolist(), counts.tolist()))
+
+        def run(x: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+            return self._packed_direction(groups, x, *arguments)
+
+        x, results = self._layers(input.data, states, run)
+        hidden = tuple(results) if self.mode == "LSTM" else results[0]
+        return (
+            PackedSequence(x, sizes, input.sorted_indices, input.unsorted_indices),
+            self.permute_hidden(hidden, input.unsorted_indices),
+        )
+
+    def _first_states(self, input: Tensor, samples: int, hx: Any, is_batched: bool) -> list[Tensor]:
+        """Returns the first states of all layers and directions, with a batch dimension; zeros without `hx`."""
+        if hx is not None:
+            return self._states(hx, is_batched)
+        places = self.num_layers * (2 if self.bidirectional else 1)
+        return [input.new_zeros(places, samples, self.hidden_size)] * self._count()
+
+    def _layers(
+        self, x: Tensor, states: list[Tensor], run: Callable[..., tuple[Tensor, ...]]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns the hidden states of the last layer and the last states of all. `run` computes a direction."""
+        places = self.num_layers * (2 if self.bidirectional else 1)
         last: list[tuple[Tensor, ...]] = []
         while len(last) < places:
             if last and self.training and self.dropout > 0:
@@ -82,15 +116,11 @@ class _Sequences(Layer):
             outs = []
             for reverse in (False, True) if self.bidirectional else (False,):
                 place = len(last)
-                out, *ends = self._direction(x, [state[place] for state in states], self._weights(place), reverse)
+                out, *ends = run(x, [state[place] for state in states], self._weights(place), reverse)
                 outs.append(out)
                 last.append(tuple(ends))
-            x = torch.cat(outs, 2) if self.bidirectional else outs[0]
-        out = x.transpose(0, 1) if self.batch_first else x
-        results = [torch.stack(ends) for ends in zip(*last)]
-        if not is_batched:
-            out, results = out.squeeze(batch_dim), [result.squeeze(1) for result in results]
-        return out, tuple(results) if self.mode == "LSTM" else results[0]
+            x = torch.cat(outs, -1) if self.bidirectional else outs[0]
+        return x, [torch.stack(ends) for ends in zip(*last)]
 
     def _states(self, hx: Any, is_batched: bool) -> list[Tensor]:
         """Returns the first states of all layers, with a batch dimension."""
@@ -111,6 +141,38 @@ class _Sequences(Layer):
             out, *states = self._call(part, *states, *weights, reverse)
             outs.append(out)
         return (torch.cat(outs[::-1] if reverse else outs), *states)
+
+    def _packed_direction(
+        self,
+        groups: list[tuple[int, int]],
+        x: Tensor,
+        states: list[Tensor],
+        weights: list[Tensor | None],
+        reverse: bool,
+    ) -> tuple[Tensor, ...]:
+        """Returns the same for packed steps.
+
+        Args:
+            groups: The numbers of steps and of sequences, for steps with equally many.
+            x: The elements of all steps, one step after the other.
+            states: The first states of the sequences, the longest one first.
+            weights: The arguments of the op.
+            reverse: Whether sequences run from their ends. Then they begin in later groups, else they end there.
+        """
+        parts = x.split([steps * count for steps, count in groups])
+        current = [state[: groups[-1][1]] if reverse else state for state in states]
+        outs, ended = [], []
+        for (steps, count), part in reversed(list(zip(groups, parts))) if reverse else zip(groups, parts):
+            before = current[0].shape[0]
+            if count > before:
+                current = [torch.cat([now, state[before:count]]) for now, state in zip(current, states)]
+            elif count < before:
+                ended.append([now[count:] for now in current])
+                current = [now[:count] for now in current]
+            out, *current = self._direction(part.reshape(steps, count, x.shape[1]), current, weights, reverse)
+            outs.append(out.reshape(steps * count, self.hidden_size))
+        ends = (torch.cat([now, *reversed(rest)]) for now, *rest in zip(current, *ended)) if ended else current
+        return (torch.cat(outs[::-1] if reverse else outs), *ends)
 
     def __getstate__(self) -> dict[str, Any]:
         state = nn.RNNBase.__getstate__(self)  # without weak references, which cannot be saved
