@@ -21,6 +21,8 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 ALL_FLOATS = (torch.float32, torch.float64, *HALF)
 
+INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+
 # Unit round-off of results, and of the accumulator that kernels use for them.
 _ROUND_OFF = {
     torch.float64: 2.0**-53,
@@ -173,6 +175,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0) -> Tensor:
     """Returns normally distributed numbers, rounded to `dtype`, on the generator's device."""
     return (torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device) * scale).to(dtype)
+
+
+def all_bits(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Returns integers of all bit patterns, or bools of which every fifth is False, on the generator's device."""
+    limits = torch.iinfo(torch.int64)
+    x = torch.randint(limits.min, limits.max, shape, generator=generator, device=generator.device)
+    return x % 5 > 0 if dtype == torch.bool else x.to(dtype)
 
 
 def channels_last(x: Tensor) -> Tensor:

@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
-from opspec import ALL_FLOATS, OpSpec, Sample, normal, strided_forms
+from opspec import ALL_FLOATS, INTEGERS, OpSpec, Sample, normal, strided_forms
 from torch import Tensor
 
-INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 BITS = (*INTEGERS, torch.bool)
 SHAPES = [
     ((), ()),

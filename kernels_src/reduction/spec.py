@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from opspec import OpSpec, Sample, normal, strided_forms
+from opspec import ALL_FLOATS, OpSpec, Sample, all_bits, normal, strided_forms
 from torch import Tensor
+
+DTYPES = (torch.uint8, torch.int32, torch.int64, torch.bool, *ALL_FLOATS)
 
 
 def shapes_and_dims() -> Iterator[tuple[tuple[int, ...], list[int]]]:
@@ -36,10 +38,10 @@ def shapes_and_dims() -> Iterator[tuple[tuple[int, ...], list[int]]]:
 def samples(
     dtype: torch.dtype, generator: torch.Generator, make: Callable[..., Sample], values: Callable[..., Tensor] = normal
 ) -> Iterator[Sample]:
-    """Calls `make(x, dims, keepdim, label)`."""
+    """Calls `make(x, dims, keepdim, label)`. `values` are those of floats."""
 
     def tensor(shape: tuple[int, ...]) -> Tensor:
-        return values(shape, dtype, generator)
+        return (values if dtype.is_floating_point else all_bits)(shape, dtype, generator)
 
     for i, (shape, dims) in enumerate(shapes_and_dims()):
         yield make(tensor(shape), dims, i % 2 == 1, f"{shape} over {dims}")
@@ -48,6 +50,8 @@ def samples(
             yield make(x, dims, False, f"{label} over {dims}")
     yield make(tensor((5, 6, 7)).permute(2, 0, 1), [1], False, "permuted")
     yield make(tensor((5, 6, 7)).permute(1, 2, 0)[:, 1:], [0, 2], True, "part of a permuted one")
+    if not dtype.is_floating_point:
+        return
     rows = [
         [math.inf, 1.0, 2.0],
         [-math.inf, math.inf, 0.0],
@@ -112,6 +116,11 @@ def all_of(x: Tensor, dims: list[int]) -> list[int]:
     return dims or list(range(x.dim()))
 
 
+def size_of(reduced: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Returns the reduction of magnitudes; integers are not compared with a tolerance."""
+    return lambda x, dims, keepdim=False: reduced(x.abs() if x.is_floating_point() else x, dims, keepdim)
+
+
 def sum_of(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
     return torch.sum(x, all_of(x, dims), keepdim)
 
@@ -133,6 +142,8 @@ def prod_of(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
 def prod_size(x: Tensor, dims: list[int], keepdim: bool = False) -> Tensor:
     """Every factor rounds the product once, in any order."""
     result = prod_of(x, dims, keepdim)
+    if not x.is_floating_point():
+        return result
     return result * math.sqrt(max(x.numel() // max(result.numel(), 1), 1))
 
 
@@ -149,12 +160,16 @@ def vector_norm(x: Tensor, order: float, dims: list[int], keepdim: bool = False)
     return torch.linalg.vector_norm(x, order, all_of(x, dims) or None, keepdim)
 
 
+def few_numbers(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return normal(shape, dtype, generator, 3.0).round()
+
+
 def arg_samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
     """Ties included: numbers are few."""
-    for sample in samples(dtype, generator, over_dims, lambda *args: normal(*args, 3.0).round()):
+    for sample in samples(dtype, generator, over_dims, few_numbers):
         x, dims, keepdim = sample.args
         if len(dims) < 2:
-            yield Sample((x, dims, keepdim), label=sample.label)
+            yield Sample((x if dtype.is_floating_point else x % 5, dims, keepdim), label=sample.label)
 
 
 def arg_of(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -189,12 +204,24 @@ def spec(
 
 
 SPECS = [
-    spec("sum", sum_of, sum_samples, magnitude=lambda x, dims, keepdim=False: sum_of(x.abs(), dims, keepdim)),
-    spec("mean", mean_of, sum_samples, magnitude=lambda x, dims, keepdim=False: mean_of(x.abs(), dims, keepdim)),
-    spec("prod", prod_of, prod_samples, magnitude=prod_size),
-    spec("amax", torch.amax, extreme_samples, accumulation=0.0),
-    spec("amin", torch.amin, extreme_samples, accumulation=0.0),
+    spec("sum", sum_of, sum_samples, dtypes=DTYPES, magnitude=size_of(sum_of)),
+    spec("mean", mean_of, sum_samples, magnitude=size_of(mean_of)),
+    spec("prod", prod_of, prod_samples, dtypes=DTYPES, magnitude=prod_size),
+    spec("amax", torch.amax, extreme_samples, dtypes=DTYPES, accumulation=0.0),
+    spec("amin", torch.amin, extreme_samples, dtypes=DTYPES, accumulation=0.0),
     spec("vector_norm", norm_of_dims, norm_samples, norm_of(2.0), eager=vector_norm),
-    spec("argmax", arg_of(torch.argmax), arg_samples, accumulation=0.0),
-    spec("argmin", arg_of(torch.argmin), arg_samples, accumulation=0.0),
+    spec(
+        "argmax",
+        arg_of(torch.argmax),
+        arg_samples,
+        dtypes=tuple(dtype for dtype in DTYPES if dtype != torch.bool),
+        accumulation=0.0,
+    ),
+    spec(
+        "argmin",
+        arg_of(torch.argmin),
+        arg_samples,
+        dtypes=tuple(dtype for dtype in DTYPES if dtype != torch.bool),
+        accumulation=0.0,
+    ),
 ]

@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
-from opspec import OpSpec, Sample, forms_along, normal
+from opspec import ALL_FLOATS, OpSpec, Sample, all_bits, forms_along, normal
 from torch import Tensor
 
+DTYPES = (torch.uint8, torch.int32, torch.int64, torch.bool, *ALL_FLOATS)
 SHAPES = [
     ((), 0),
     ((1,), 0),
@@ -55,8 +56,10 @@ def near_one(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
 
 def scan_samples(values: Callable[..., Tensor]) -> Callable[..., Iterator[Sample]]:
     def samples(dtype: torch.dtype, generator: torch.Generator) -> Iterator[Sample]:
-        for label, x, dim in inputs(dtype, generator, values):
+        for label, x, dim in inputs(dtype, generator, values if dtype.is_floating_point else all_bits):
             yield Sample((x, dim), label=label)
+        if not dtype.is_floating_point:
+            return
         yield Sample((torch.tensor([1.0, math.nan, 2.0, 0.0], dtype=dtype), 0), label="NaN")
         yield Sample((torch.tensor([1.0, math.inf, 2.0, 3.0], dtype=dtype), 0), label="infinity")
 
@@ -122,7 +125,8 @@ SPECS = [
         "kpkg::cumsum",
         torch.cumsum,
         scan_samples(normal),
-        magnitude=lambda x, dim: x.abs().cumsum(dim),
+        DTYPES,
+        magnitude=lambda x, dim: (x.abs() if x.is_floating_point() else x).cumsum(dim),
         benchmarks=benchmarks(1),
         eager=torch.cumsum,
         rows=rows(1),
@@ -131,6 +135,7 @@ SPECS = [
         "kpkg::cumprod",
         torch.cumprod,
         scan_samples(near_one),
+        DTYPES,
         magnitude=lambda x, dim: x.cumprod(dim) * length(x, dim),
         accumulation=2.0,
         benchmarks=benchmarks(1),
