@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+import kpkg.jax._axes as _axes
 from kpkg._errors import KernelError
 from kpkg.jax._tile_arrays import Arrays, scratch_number
 from kpkg.jax._tile_index import Index
@@ -105,7 +106,7 @@ class Launch:
             grid=self._grid,
             in_specs=[in_hbm] * len(order),
             out_specs=[in_hbm] * len(written),
-            out_shape=[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in operands[len(read) :]],
+            out_shape=[_axes.like(each) for each in operands[len(read) :]],
             scratch_shapes=[pltpu.VMEM(shape, dtype) for dtype, shape in self._buffers],
             input_output_aliases={len(read) + i: i for i in range(len(written))},
             interpret=pltpu.InterpretParams() if interpret else False,
@@ -116,7 +117,7 @@ class Launch:
     def _run_on_arrays(self, arrays: dict[int, Any]) -> dict[int, Any]:
         x, y, _ = self._grid
         scratch = scratch_shapes(self._program, self._program.block)
-        state = {**arrays, **{scratch_number(v): jnp.zeros(s.shape, s.dtype) for v, s in scratch.items()}}
+        written = [i for i, tensor in self._tensors.items() if tensor.is_written]
 
         def run(refs: dict[int, Any]) -> None:
             memory = Arrays(refs)
@@ -126,5 +127,11 @@ class Launch:
 
             jax.lax.fori_loop(jnp.int32(0), jnp.int32(math.prod(self._grid)), block, ())
 
-        state = pl.run_state(run)(state)
-        return {i: state[i] for i, tensor in self._tensors.items() if tensor.is_written}
+        def all_blocks(*tensors: Any) -> list[Any]:
+            state = dict(zip(arrays, tensors))
+            state |= {scratch_number(v): jnp.zeros(s.shape, s.dtype) for v, s in scratch.items()}
+            state = pl.run_state(run)(state)
+            return [state[i] for i in written]
+
+        results = _axes.untracked(all_blocks, list(arrays.values()), [_axes.like(arrays[i]) for i in written])
+        return dict(zip(written, results))

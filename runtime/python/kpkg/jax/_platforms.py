@@ -14,6 +14,7 @@ import jax
 import jax.extend.core
 import jax.interpreters.mlir
 
+import kpkg.jax._axes as _axes
 from kpkg._errors import KernelError
 from kpkg.jax._tpu import Call
 
@@ -52,14 +53,22 @@ def run(
 
     def lowered_for_tpus(*tensors: Any) -> list[Any]:
         try:
-            return of_tpu(False, *tensors)
+            results = of_tpu(False, *tensors)
         except KernelError as error:
             kinds = tuple(jax.eval_shape(native, *tensors))
-            return list(_refused.bind(*tensors, message=str(error), kinds=kinds))
+            results = list(_refused.bind(*tensors, message=str(error), kinds=kinds))
+        return varying(results, tensors)
+
+    def lowered_for_others(*tensors: Any) -> list[Any]:
+        return varying(native(*tensors), tensors)
+
+    def varying(results: list[Any], tensors: tuple[Any, ...]) -> list[Any]:
+        """Gives results the type that JAX demands of all platforms alike."""
+        return _axes.as_varying(results, _axes.varying_axes(list(tensors)))
 
     if is_interpreting():
         return lambda *tensors: of_tpu(True, *tensors)
-    return lambda *tensors: jax.lax.platform_dependent(*tensors, tpu=lowered_for_tpus, default=native)
+    return lambda *tensors: jax.lax.platform_dependent(*tensors, tpu=lowered_for_tpus, default=lowered_for_others)
 
 
 # A call that a TPU cannot run is an error only where JAX lowers the program for a TPU.

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import kpkg.jax._axes as _axes
 import kpkg.jax._pallas as _pallas
 import kpkg.jax._tile_program as _tile_program
 from kpkg._errors import KernelError
@@ -41,7 +42,8 @@ class Call:
 
     def __call__(self, values: list[Any], written: list[int], interpret: bool) -> tuple[list[Any], list[Any]]:
         """Returns the results, and the new values of the arguments `written`. `values` are those of all arguments."""
-        memory = _Memory(self._buffers, values, interpret)
+        axes = _axes.varying_axes([value for value in values if isinstance(value, jax.Array)])
+        memory = _Memory(self._buffers, values, interpret, axes)
         for step in self._steps:
             if "kernel" in step:
                 self._launch(step, memory, values, interpret)
@@ -93,10 +95,11 @@ def _number(given: dict[str, Any], values: list[Any], element: str) -> Any:
 class _Memory:
     """The buffers of a call, as flat arrays. Each write makes a new one."""
 
-    def __init__(self, buffers: list[dict[str, Any]], values: list[Any], interpret: bool) -> None:
+    def __init__(self, buffers: list[dict[str, Any]], values: list[Any], interpret: bool, axes: frozenset[Any]) -> None:
         self._records = buffers
         self._values = values
         self._interpret = interpret
+        self._axes = axes
         self._flat: dict[int, Any] = {}
 
     def argument(self, index: int) -> Any:
@@ -139,10 +142,9 @@ class _Memory:
 
     def _new(self, size: int, dtype: Any) -> Any:
         """Returns new memory. The interpreter, which looks for mistakes, gets values that nobody expects."""
-        if not self._interpret:
-            return jnp.zeros(size // dtype.itemsize, dtype)
-        poison = np.nan if jnp.issubdtype(dtype, jnp.floating) else 1 if dtype.kind == "b" else 85
-        return jnp.full(size // dtype.itemsize, poison, dtype)
+        value = 0 if not self._interpret else np.nan if jnp.issubdtype(dtype, jnp.floating) else 85
+        (array,) = _axes.as_varying([jnp.full(size // dtype.itemsize, value, dtype)], self._axes)
+        return array
 
 
 def _dense(view: dict[str, Any], size: int) -> list[int] | None:
