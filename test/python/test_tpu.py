@@ -107,13 +107,60 @@ def test_experts(tpu):
     spec.check(sample, tuple(torch.from_numpy(np.array(each)) for each in results))
 
 
+PICKED = """
+@kernel
+def pick(x: Tensor[float32, 1], at: Tensor[int64, 1], mut y: Tensor[float32, 1], mut z: Tensor[int64, 1], skipped: Int):
+    var i = at.tile[128](block_idx.x).load()
+    var inside = (i >= 0) & (i < x.shape[0])
+    y.tile[128](block_idx.x).store(select(i == skipped * 8, -1.0, x.gather(i, mask=inside, fill=nan)))
+    z.tile[128](block_idx.x).store(i)
+
+@register.op("demo::picked")
+def picked(x: Tensor, at: Tensor, skipped: Int) raises -> Tuple[Tensor, Tensor]:
+    if at.dtype != int64:
+        raise Error("at is {}, expected int64", at.dtype)
+    var y = empty(at.shape, dtype=x.dtype)
+    var z = empty_like(at)
+    launch pick(x, at, y, z, skipped, grid=ceildiv(at.numel(), 128))
+    return y, z
+"""
+
+
+def test_indices_of_64_bits_are_those_of_32(tmp_path):
+    (tmp_path / "picked.k").write_text(PICKED)
+    picked = kpkg.jax.load(build_package(tmp_path / "picked.k", tmp_path / "picked.kpkg", "--target", "tpu")).picked
+    x = jnp.arange(5, dtype=jnp.float32)
+    at = jnp.asarray([4, 0, -1, 5, 2, 2**31 - 1, -(2**31), 3, *[1] * 130], jnp.int32)
+    exact = np.array([4, -1, np.nan, np.nan, 2, np.nan, np.nan, 3, *[1] * 130], np.float32)
+    for is_wide in (False, True):
+        with jax.enable_x64(is_wide):
+            with kpkg.jax.tpu_interpreter():
+                y, z = picked(x, at, 0)
+            np.testing.assert_array_equal(y, exact)
+            np.testing.assert_array_equal(z, at)
+            assert z.dtype == (jnp.int64 if is_wide else jnp.int32)
+            lowered(lambda x, at: picked(x, at, 0), [x, at])
+    for skipped, message in [(1 << 30, "the number 1073741824 is over 2^29"), (1 << 29, "with the number 4294967296")]:
+        with kpkg.jax.tpu_interpreter(), pytest.raises(kpkg.KernelError, match=re.escape(message)):
+            picked(x, at, skipped)
+    with jax.enable_x64(True), pytest.raises(kpkg.KernelError, match="at is int64, but TPUs have 32 bits of integers"):
+        lowered(lambda x, at: picked(x, at, 0), [x, at.astype(jnp.int64)])
+
+
+def test_argmax(tpu):
+    x = jnp.asarray(normal(37, 70).numpy())
+    with kpkg.jax.tpu_interpreter():
+        np.testing.assert_array_equal(tpu("reduction", "argmax")(x, 1), jnp.argmax(x, 1))
+
+
 def test_what_a_package_lacks_is_an_error_where_it_runs(tpu, packages):
-    x = jnp.ones((3, 5))
+    x = jnp.ones((3, 5), jnp.int32)
     op = tpu("reduction", "argmax")
-    with kpkg.jax.tpu_interpreter(), pytest.raises(kpkg.KernelError, match="arg_rows has no instance for tpu"):
+    with kpkg.jax.tpu_interpreter(), pytest.raises(kpkg.KernelError, match="search_integers has no instance for tpu"):
         op(x)
-    with pytest.raises(kpkg.KernelError, match="arg_rows has no instance for tpu; building with --target tpu says why"):
+    with pytest.raises(kpkg.KernelError, match="search_integers has no instance for tpu; building with --target tpu"):
         lowered(op, [x])
+    x = jnp.ones((3, 5))
     with kpkg.jax.tpu_interpreter(), pytest.raises(kpkg.KernelError, match="its package has no kernels for TPUs"):
         kpkg.jax.load(packages["softmax"]).softmax(x)
 
@@ -155,6 +202,15 @@ def copies(tile, step):
         ["tile.return", [], {}, []],
     ]
     return read(program(body), KNOWN)
+
+
+def test_sizes_that_may_need_more_than_32_bits_are_errors():
+    views = [["view", "i64", 1], ["scalar", "index"]]
+    written = read(program([["tile.return", [], {}, []]], views), KNOWN)
+    for extent, number, text in [(1 << 29, 0, "argument 0 has 2^29 elements or more"), (4, 1 << 30, "the number")]:
+        tensor = Tensor("argument 0", (extent,), np.dtype(np.int32), True)
+        with pytest.raises(kpkg.KernelError, match=re.escape(f"kernel k: {text}")):
+            Launch(written, [tensor, number], (1, 1, 1))
 
 
 def launched(tile, step, shape=(8, 1000)):

@@ -39,10 +39,10 @@ std::string text(mlir::Type type) {
 
 bool isTakenElement(mlir::Type type) {
   return type.isF32() || type.isBF16() || type.isIndex() || type.isInteger(1) || type.isInteger(8) ||
-         type.isInteger(16) || type.isInteger(32);
+         type.isInteger(16) || type.isInteger(32) || type.isInteger(64);
 }
 
-/// Returns what a TPU lacks for values of this type; empty if nothing. Scalars of 64 bits are numbers of the call.
+/// Returns what a TPU lacks for values of this type; empty if nothing. Scalars of f64 are numbers of the call.
 std::string whyNoType(mlir::Type type) {
   if (auto view = dyn_cast<tile::ViewType>(type)) {
     if (mlir::Type element = view.getElementType(); !isTakenElement(element) || element.isIndex())
@@ -187,7 +187,7 @@ std::string whyNoTileProgram(tile::KernelOp kernel) {
           why = whyNoType(type);
     return why.empty() ? mlir::WalkResult::advance() : mlir::WalkResult::interrupt();
   });
-  return why;
+  return why.empty() ? whyNo32Bits(kernel) : why;
 }
 
 std::string tileProgram(tile::KernelOp kernel) {

@@ -13,6 +13,10 @@ inline constexpr int64_t kVmemBytes = int64_t(16) << 20;
 /// Returns why a tile program cannot have the kernel: the first construct that it lacks. Empty if it can.
 std::string whyNoTileProgram(tile::KernelOp kernel);
 
+/// Returns the first op with a result of 64-bit integers that may need more than the 32 bits of a TPU; empty if none
+/// does. Integers in memory fit: kpkg.jax refuses tensors of int64, and takes int32 in their place.
+std::string whyNo32Bits(tile::KernelOp kernel);
+
 /// Returns the bytes of VMEM that the kernel needs. It has a buffer for each shape that it loads or stores, and the
 /// tiles that are live at once. The last two dimensions are rounded up to the TPU's tiling.
 int64_t vmemBytes(tile::KernelOp kernel);

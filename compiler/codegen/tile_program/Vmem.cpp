@@ -14,11 +14,12 @@ namespace {
 
 constexpr int64_t kLanes = 128, kSublanes = 8;
 
-/// Returns the bytes of a tile in VMEM. Bits and index values have 32 bits there; elements of 8 and 16 bits share words
-/// along the last but one dimension.
+/// Returns the bytes of a tile in VMEM. Bits, index values and 64-bit integers have 32 bits there; elements of 8 and 16
+/// bits share words along the last but one dimension.
 int64_t tiledBytes(mlir::RankedTensorType type) {
   mlir::Type element = type.getElementType();
-  int64_t bytes = element.isIndex() || element.isInteger(1) ? 4 : element.getIntOrFloatBitWidth() / 8;
+  int64_t bytes =
+      element.isIndex() || element.isInteger(1) || element.isInteger(64) ? 4 : element.getIntOrFloatBitWidth() / 8;
   SmallVector<int64_t> shape(type.getShape());
   if (shape.size() == 1)
     shape.insert(shape.begin(), 1);

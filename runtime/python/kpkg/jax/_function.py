@@ -109,12 +109,14 @@ class Function:
 
     def _call(self, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """Adds the custom call to JAX's program."""
-        tensors, results = _integers.accepted(tensors, lambda tensors: self._infer(values, tensors))
+        taken, results = _integers.accepted(tensors, lambda tensors: self._infer(values, tensors))
         places = [i for i, value in enumerate(values) if value is TENSOR]
         written = [k for k, i in enumerate(places) if self.op.arguments[i].mutates]
         kinds = [(result[0], result[2]) for result in results if result is not None]
         aliases = {k: len(kinds) + n for n, k in enumerate(written)}
-        kinds += [(tensors[k].shape, tensors[k].dtype) for k in written]
+        kinds += [(taken[k].shape, taken[k].dtype) for k in written]
+        described = _metadata(values, taken)
+        dtypes = [tensor.dtype for tensor in taken]
         given = zip(self.op.arguments, values)
         attributes = {a.name: _attribute(a, v) for a, v in given if v is not None and v is not TENSOR}
 
@@ -126,7 +128,7 @@ class Function:
                     vmap_method="sequential",
                     input_output_aliases=aliases,
                 )(
-                    *tensors,
+                    *_integers.as_dtypes(dtypes, list(tensors)),
                     _op=self.name,
                     _form="".join("n" if value is None else "t" if value is TENSOR else "v" for value in values),
                     _results="".join("-" if result is None else "t" for result in results),
@@ -134,15 +136,20 @@ class Function:
                 )
             return list(made)
 
-        made = self._on_platform(native, values, [places[k] for k in written])(*tensors)
+        made = self._on_platform(native, values, described, [places[k] for k in written], kinds)(*tensors)
         made = _integers.narrowed(self.op.name, made)
         rest = iter(_axes.as_varying(made, _axes.varying_axes(list(tensors))))
         return (*(None if result is None else next(rest) for result in results), *rest)
 
     def _on_platform(
-        self, native: Callable[..., list[Any]], values: Values, written: list[int]
+        self,
+        native: Callable[..., list[Any]],
+        values: Values,
+        described: list[Any],
+        written: list[int],
+        kinds: list[Any],
     ) -> Callable[..., list[Any]]:
-        """Returns `native`, or a function that does the same on TPUs, too."""
+        """Returns `native`, or a function that does the same on TPUs, too. `kinds` are shapes and dtypes of results."""
         section = self._section
         if section is None:
             if _platforms.is_interpreting():
@@ -155,9 +162,15 @@ class Function:
 
         def run(*tensors: Any) -> list[Any]:
             def make() -> Call:
-                return Call(self.op._native.resolve(_metadata(values, tensors), TPU), section)
+                for argument, value in zip(self.op.arguments, place(tensors)):
+                    if argument.is_tensor and value is not None and value.dtype == np.int64:
+                        raise KernelError(
+                            f"{self.op.name}: {argument.name} is int64, but TPUs have 32 bits of integers: give it as "
+                            "int32, in place of int64"
+                        )
+                return Call(self.op._native.resolve(described, TPU), section)
 
-            return _platforms.run(make, native, place, written)(*tensors)
+            return _platforms.run(make, native, place, written, [np.dtype(dtype) for _, dtype in kinds])(*tensors)
 
         return run
 

@@ -1,6 +1,7 @@
 """Passes 64-bit integers to ops in a JAX that has only 32-bit ones, unless `jax_enable_x64` is set.
 
-JAX then holds indices as int32. Ops of packages may demand int64 indices, and return them.
+JAX then holds indices as int32. Ops of packages may demand int64 indices, and return them. TPUs have 32 bits only, so
+that ops take int32 for int64 in every JAX.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -34,7 +35,7 @@ def accepted(tensors: tuple[Any, ...], infer: Callable[[tuple[Any, ...]], list[A
         return tensors, infer(tensors)
     except KernelError as error:
         narrow = [tensor.dtype == np.int32 for tensor in tensors]
-        if jax.config.jax_enable_x64 or not any(narrow):
+        if not any(narrow):
             raise
         with wide():
             cast = tuple(_as(np.int64, t) if is_narrow else t for t, is_narrow in zip(tensors, narrow))
@@ -42,6 +43,11 @@ def accepted(tensors: tuple[Any, ...], infer: Callable[[tuple[Any, ...]], list[A
             return cast, infer(cast)
         except KernelError:
             raise error from None
+
+
+def as_dtypes(dtypes: list[Any], tensors: list[Any]) -> list[Any]:
+    """Returns tensors with these dtypes, which may have 64 bits in a JAX that has none."""
+    return [tensor if tensor.dtype == dtype else _as(dtype, tensor) for dtype, tensor in zip(dtypes, tensors)]
 
 
 def narrowed(op: str, results: list[Any]) -> list[Any]:

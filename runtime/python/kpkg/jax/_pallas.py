@@ -18,13 +18,14 @@ import kpkg.jax._axes as _axes
 from kpkg._errors import KernelError
 from kpkg.jax._tile_arrays import Arrays, scratch_number
 from kpkg.jax._tile_index import Index
-from kpkg.jax._tile_kernel import Evaluation, accesses_elements, scratch_shapes
+from kpkg.jax._tile_kernel import Evaluation, accesses_elements, has_int64, scratch_shapes
 from kpkg.jax._tile_memory import Place, Recorder, Tensor, Transfers, View, buffer_key, vmem_bytes
 from kpkg.jax._tile_program import Program
 
 #: The bytes of VMEM that XLA gives a kernel, unless it is told otherwise.
 VMEM_BYTES = 16 << 20
 _MOST_ELEMENTS = 1 << 30  # see _tile_index.value
+_MOST_WITH_INT64 = 1 << 29  # the bound of indices by which the compiler knows that sums fit into 32 bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +45,7 @@ class Launch:
         self._tensors = {
             i: each for i, each in enumerate(arguments) if isinstance(each, Tensor) and 0 not in each.shape
         }
-        for tensor in self._tensors.values():
-            if math.prod(tensor.shape) >= _MOST_ELEMENTS:
-                raise KernelError(f"kernel {program.name}: {tensor.name} has 2^30 elements or more")
+        self._check_sizes()
         self._is_of_arrays = accesses_elements(program.block)
         if self._is_of_arrays:
             return
@@ -63,6 +62,17 @@ class Launch:
             raise KernelError(
                 f"kernel {program.name}: its tiles take {size} bytes of VMEM, of which a kernel has {VMEM_BYTES}"
             )
+
+    def _check_sizes(self) -> None:
+        name, types = self._program.name, self._program.types
+        is_bounded = has_int64(self._program)
+        most = _MOST_WITH_INT64 if is_bounded else _MOST_ELEMENTS
+        for tensor in self._tensors.values():
+            if math.prod(tensor.shape) >= most:
+                raise KernelError(f"kernel {name}: {tensor.name} has 2^{most.bit_length() - 1} elements or more")
+        for number, argument in zip(self._program.block.arguments, self._arguments):
+            if is_bounded and types[number].element == "index" and isinstance(argument, int) and abs(argument) > most:
+                raise KernelError(f"kernel {name}: the number {argument} is over 2^29, and may need more than 32 bits")
 
     def _run(self, memory: Any, blocks: list[Any]) -> tuple[()]:
         numbers = [0 if n == 1 else Index(block, 1, 0, n - 1) for block, n in zip(blocks, self._grid)]

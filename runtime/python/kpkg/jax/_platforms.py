@@ -15,6 +15,7 @@ import jax.extend.core
 import jax.interpreters.mlir
 
 import kpkg.jax._axes as _axes
+import kpkg.jax._integers as _integers
 from kpkg._errors import KernelError
 from kpkg.jax._tpu import Call
 
@@ -40,16 +41,21 @@ def is_interpreting() -> bool:
 
 
 def run(
-    make: Callable[[], Call], native: Callable[..., list[Any]], place: Callable[[Any], list[Any]], written: list[int]
+    make: Callable[[], Call],
+    native: Callable[..., list[Any]],
+    place: Callable[[Any], list[Any]],
+    written: list[int],
+    dtypes: list[Any],
 ) -> Callable[..., list[Any]]:
     """Returns the function of tensors that runs `native`, or on TPUs the call that `make` makes.
 
-    `place` returns the values of all arguments of the op from the tensors. `written` are those that the op writes.
+    `place` returns the values of all arguments of the op from the tensors. `written` are those that the op
+    writes. `dtypes` are those of all results.
     """
 
     def of_tpu(interpret: bool, *tensors: Any) -> list[Any]:
         results, values = make()(place(tensors), written, interpret)
-        return [*(result for result in results if result is not None), *values]
+        return _integers.as_dtypes(dtypes, [*(result for result in results if result is not None), *values])
 
     def lowered_for_tpus(*tensors: Any) -> list[Any]:
         try:

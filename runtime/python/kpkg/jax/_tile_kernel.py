@@ -19,6 +19,7 @@ from kpkg.jax._tile_memory import Memory, View
 from kpkg.jax._tile_numbers import as_array, is_known
 from kpkg.jax._tile_program import Block, Op, Program, Type
 
+_MOST = 1 << 30  # which stands for all larger indices, see _tile_index.value
 _REDUCE_KINDS = ("sum", "prod", "max", "min", "umax", "umin", "and", "or")
 
 
@@ -43,6 +44,7 @@ class Evaluation:
         self, program: Program, memory: Memory, arguments: list[Any], block: list[AnyIndex], grid: tuple[int, ...]
     ) -> None:
         self._types = program.types
+        self._has_int64 = has_int64(program)
         self._memory = memory
         self._block = block
         self._grid = grid
@@ -55,6 +57,8 @@ class Evaluation:
             if op.name in _ENDS:
                 return operands
             results = self._results(op, operands)
+            if self._has_int64:
+                self._check_numbers(op, results)
             self._values.update(zip(op.results, results, strict=True))
         return []
 
@@ -65,6 +69,12 @@ class Evaluation:
             return [_tile_numbers.compute(op.name, op.attributes, operands, kinds, kind)]
         result = _OPS[op.name](self, op, operands)
         return result if isinstance(result, list) else [] if result is None else [result]
+
+    def _check_numbers(self, op: Op, values: list[Any]) -> None:
+        """Raises KernelError for a number beyond those that indices from memory may be compared with."""
+        for number, value in zip(op.results, values):
+            if self._types[number].element == "index" and isinstance(value, int) and abs(value) > _MOST:
+                raise KernelError(f"a kernel computes with the number {value}, which needs more than 32 bits")
 
     def _kind(self, op: Op) -> Type:
         return self._types[op.results[0]]
@@ -308,6 +318,11 @@ class Evaluation:
 
         arrays = jax.lax.while_loop(lambda arrays: test(arrays)[0], body, _arrays(operands, kinds))
         return _values(test(arrays)[1], passed)
+
+
+def has_int64(program: Program) -> bool:
+    """Returns whether the program has 64-bit integers, which its values hold in 32 bits."""
+    return any(kind.element == "i64" for kind in program.types)
 
 
 def _arrays(values: list[Any], kinds: list[Type]) -> list[Any]:

@@ -29,12 +29,13 @@ _DTYPES = {
     "i8": jnp.int8,
     "i16": jnp.int16,
     "i32": jnp.int32,
+    "i64": jnp.int32,  # the compiler takes no kernel whose 64-bit integers may need more
 }
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
 
 
 def dtype_of(element: str) -> Any:
-    """Returns the dtype of arrays of this element. Raises KernelError for 64 bits, which TPUs do not compute with."""
+    """Returns the dtype of arrays of this element. Raises KernelError for f64, which TPUs do not compute with."""
     if element not in _DTYPES:
         raise KernelError(f"a kernel computes with {element} from memory, which TPUs do not have")
     return _DTYPES[element]
@@ -48,6 +49,8 @@ def as_array(value: Any, kind: Type) -> Any:
     """Returns a value as an array of its type."""
     if isinstance(value, Index) or (kind.element == "index" and is_known(value)):
         value = _tile_index.value(value)
+    if kind.element == "i64" and is_known(value) and rounded(value, "i32") != value:
+        raise KernelError(f"a kernel computes with the number {value}, which needs more than 32 bits")
     array = jnp.asarray(value, dtype_of(kind.element))
     return jnp.broadcast_to(array, kind.shape) if kind.kind == "tile" and array.shape != kind.shape else array
 

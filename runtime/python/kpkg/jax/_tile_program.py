@@ -17,8 +17,8 @@ from kpkg._errors import KernelError
 
 _MOST_ELEMENTS = 1 << 24
 _MOST_DIMENSIONS = 16
-_ELEMENTS = ("f32", "bf16", "index", "i1", "i8", "i16", "i32")
-_NUMBERS = (*_ELEMENTS, "f64", "i64")  # of scalars, which may come from the call
+_ELEMENTS = ("f32", "bf16", "index", "i1", "i8", "i16", "i32", "i64")
+_NUMBERS = (*_ELEMENTS, "f64")  # of scalars, which may come from the call
 
 
 @dataclasses.dataclass(frozen=True)

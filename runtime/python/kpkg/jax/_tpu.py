@@ -41,7 +41,10 @@ class Call:
         self._programs = {step["section"]: _read(section(step["section"])) for step in self._steps if "kernel" in step}
 
     def __call__(self, values: list[Any], written: list[int], interpret: bool) -> tuple[list[Any], list[Any]]:
-        """Returns the results, and the new values of the arguments `written`. `values` are those of all arguments."""
+        """Returns the results, and the new values of the arguments `written`. `values` are those of all arguments.
+
+        Tensors of int64 are those of int32, before and after.
+        """
         axes = _axes.varying_axes([value for value in values if isinstance(value, jax.Array)])
         memory = _Memory(self._buffers, values, interpret, axes)
         for step in self._steps:
@@ -134,17 +137,22 @@ class _Memory:
             self._flat[number] = (
                 jnp.ravel(self._values[record["argument"]])
                 if "argument" in record
-                else self._new(record["bytes"], np.dtype(view["dtype"]))
+                else self._new(record["bytes"] // np.dtype(view["dtype"]).itemsize, _held(view["dtype"]))
             )
-        if self._flat[number].dtype != np.dtype(view["dtype"]):
+        if self._flat[number].dtype != _held(view["dtype"]):
             raise KernelError(f"memory of {self._flat[number].dtype} is seen as {view['dtype']}, which JAX cannot")
         return self._flat[number]
 
-    def _new(self, size: int, dtype: Any) -> Any:
+    def _new(self, count: int, dtype: Any) -> Any:
         """Returns new memory. The interpreter, which looks for mistakes, gets values that nobody expects."""
         value = 0 if not self._interpret else np.nan if jnp.issubdtype(dtype, jnp.floating) else 85
-        (array,) = _axes.as_varying([jnp.full(size // dtype.itemsize, value, dtype)], self._axes)
+        (array,) = _axes.as_varying([jnp.full(count, value, dtype)], self._axes)
         return array
+
+
+def _held(dtype: str) -> Any:
+    """Returns the dtype of arrays that hold a tensor's elements: TPUs have 32 bits of integers."""
+    return np.dtype("int32" if dtype == "int64" else dtype)
 
 
 def _dense(view: dict[str, Any], size: int) -> list[int] | None:
