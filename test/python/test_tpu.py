@@ -82,6 +82,16 @@ def test_in_the_interpreter_and_lowered(family, name, args, tpu):
     assert "tpu_custom_call" in lowered(op, arrays) or not args[0].numel()
 
 
+def test_exported_programs_hold_the_kernels(tpu):
+    softmax = jax.jit(tpu("softmax", "softmax"))
+    exported = jax.export.export(softmax, platforms=["tpu"])(jnp.ones((4, 8)))
+    again = jax.export.deserialize(exported.serialize())
+    assert "tpu_custom_call" in again.mlir_module() and "kpkg_call" not in again.mlir_module()
+    shape = jax.ShapeDtypeStruct(jax.export.symbolic_shape("n, 8"), jnp.float32)
+    with pytest.raises(kpkg.KernelError, match=r"kpkg::softmax got a tensor of the symbolic shape \(n, 8\): packages"):
+        jax.export.export(softmax, platforms=["tpu"])(shape)
+
+
 def test_gradients_of_attention(tpu):
     op, arrays = tpu("attention", "attention"), [jnp.asarray(each.numpy()) for each in QKV]
 

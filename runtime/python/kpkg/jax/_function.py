@@ -101,6 +101,12 @@ class Function:
 
     def _infer(self, values: Values, tensors: tuple[Any, ...]) -> list[Any]:
         """Returns (shape, strides, dtype, device type) for each result, or None for a result that is absent."""
+        for tensor in tensors:
+            if not all(isinstance(extent, (int, np.integer)) for extent in tensor.shape):
+                raise KernelError(
+                    f"{self.op.name} got a tensor of the symbolic shape {tensor.shape}: packages choose kernels by "
+                    "numbers, so export a program for each shape"
+                )
         results = self.op._native.infer(_metadata(values, tensors))
         for result in results:
             if result is not None and not isinstance(result, tuple):
