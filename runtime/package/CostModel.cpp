@@ -23,25 +23,35 @@ static const chips::Chip &chipOf(const Instance &instance) {
   return chip ? *chip : chips::reference;
 }
 
-/// Returns the ratio of cache bandwidth used by boxes to the bytes that they bring to all CTAs of a cluster. Rows that
-/// begin within a line read one line more. Multicast reads bytes for other CTAs only once.
-static double cacheShare(const LaunchShape &shape, const LaunchStep &launch, int64_t lineBytes) {
+/// Bytes of the L2 cache's smallest transfer.
+static constexpr int64_t sectorBytes = 32;
+
+/// Returns how many times as long boxes of the view take as boxes whose rows begin with lines.
+static double slownessOfRows(const TensorMap &map, const plan::View &view, const chips::Chip &chip) {
+  bool crossesLines = false, crossesSectors = false;
+  for (int32_t dim = 0; dim < view.rank; ++dim) {
+    if (dim == map.unit || map.box[size_t(dim)] <= 1 || view.shape[size_t(dim)] <= 1)
+      continue;
+    int64_t stride = plan::dtypeBytes(view.dtype, view.strides[size_t(dim)]);
+    crossesLines |= stride % chip.cacheLineBytes != 0;
+    crossesSectors |= stride % sectorBytes != 0;
+  }
+  return crossesSectors ? chip.heuristics.slownessOfSectors : crossesLines ? chip.heuristics.slownessOfLines : 1;
+}
+
+/// Returns the ratio of cache bandwidth used by boxes to the bytes that they bring to all CTAs of a cluster. Multicast
+/// reads bytes for other CTAs only once.
+static double cacheShare(const LaunchShape &shape, const LaunchStep &launch, const chips::Chip &chip) {
   double brought = 0, taken = 0;
   for (const TensorMap &map : shape.tensorMaps) {
     const plan::View &view = launch.args[size_t(map.arg)].view;
     if (view.buffer < 0 || map.copies == 0)
       continue;
-    int64_t rowBytes = plan::dtypeBytes(view.dtype, map.box[size_t(map.unit)]);
     double bytes = double(map.copies) * plan::dtypeBits(view.dtype) / 8;
     for (uint32_t extent : map.box)
       bytes *= extent;
-    bool isWithin = false;
-    for (int32_t dim = 0; dim < view.rank; ++dim)
-      isWithin |= dim != map.unit && map.box[size_t(dim)] > 1 && view.shape[size_t(dim)] > 1 &&
-                  plan::dtypeBytes(view.dtype, view.strides[size_t(dim)]) % lineBytes != 0;
-    double lines = double((rowBytes + lineBytes - 1) / lineBytes);
     brought += bytes * map.sharedBy;
-    taken += bytes * (isWithin ? (lines + 1) / lines : 1);
+    taken += bytes * slownessOfRows(map, view, chip);
   }
   return brought > 0 ? taken / brought : 1;
 }
@@ -105,7 +115,7 @@ std::optional<TimeEstimate> estimateTime(const Instance &instance, const LaunchS
     const LaunchShape &shape = *instance.launch;
     double share = double(shape.blocks) / double(shape.cluster);
     tiles = std::ceil(tiles / shape.blocks) * shape.cluster;
-    flops *= share, bytes *= share * cacheShare(shape, launch, chip.cacheLineBytes);
+    flops *= share, bytes *= share * cacheShare(shape, launch, chip);
   }
   TimeEstimate estimate;
   estimate.rounds = std::ceil(tiles / double(std::max<int64_t>(processors, 1)));

@@ -25,15 +25,18 @@ SPLIT = ["split_k_products", "reduce_products"]
 #: Rows, columns and depth; the kernels; the tile of the first one (an index of kernels_src/gemm/tiling.k) and the
 #: number of parts.
 CHOICES = [
-    ((129, 6144, 4096), SPLIT, 0),
+    ((129, 6144, 4096), ["few_rows"], 8),
     ((4096, 4096, 4096), ["gemm_tiles"], None),
-    ((1, 4096, 4096), ["few_rows"], 4),
-    ((16, 4096, 4096), ["few_rows"], 4),
-    ((64, 4096, 4096), ["few_rows"], 5),
-    ((4096, 8, 4096), ["few_rows"], 5),
-    ((288, 4096, 14336), SPLIT, 0),
-    ((520, 1280, 5120), SPLIT, 0),
-    ((64, 64, 131072), SPLIT, 5),
+    ((2083, 5984, 1184), ["gemm_tiles"], None),
+    ((1, 4096, 4096), ["few_rows"], 16),
+    ((29, 4888, 3480), ["few_rows"], 14),
+    ((64, 28672, 4096), ["few_rows"], 17),
+    ((80, 9080, 3704), ["few_rows"], 8),
+    ((283, 6656, 6440), ["few_rows"], 3),
+    ((4096, 8, 4096), ["few_rows"], 14),
+    ((288, 4096, 14336), SPLIT, 3),
+    ((520, 1280, 5120), ["few_rows"], 12),
+    ((64, 64, 131072), SPLIT, 17),
 ]
 #: Checked beside random shapes: split-K, and tiles of gemm_tiles with few rows in the last tile.
 DIVIDED = [(65, 64, 4096), (193, 64, 4096), (129, 64, 4096), (130, 264, 8192), (193, 2056, 200), (257, 2056, 200)]
