@@ -58,6 +58,16 @@ def twice(x: Tensor) raises -> Tensor:
     return y
 
 
+@register.backward("allocation::twice", saves=[])
+def twice_gradient(grad: Tensor) raises -> Tensor:
+    if grad.dtype not in [float32, float16]:
+        raise Error("grad does not fit")
+    var dx = zeros(grad.shape, dtype=grad.dtype)
+    for i in range(2):
+        launch add_tiles[T=grad.dtype](grad, dx, grid=ceildiv(grad.shape[0], 1024))
+    return dx
+
+
 @register.op("allocation::converted")
 def converted(x: Tensor, dtype: DType) raises -> Tensor:
     if x.dtype not in [bool, uint8, float8_e5m2, float32]:
@@ -163,6 +173,16 @@ def test_flags_and_like(library):
 def test_a_filled_tensor_is_written_later(library):
     x = torch.randn(3000)
     same(library.twice(x), x + x)
+
+
+def test_gradients_are_filled(library):
+    x = torch.randn(3000, requires_grad=True)
+    for _ in range(3):
+        poison = [torch.full((3000,), torch.nan) for _ in range(4)]
+        del poison
+        x.grad = None
+        library.twice(x).backward(torch.arange(3000.0))
+        assert torch.equal(x.grad, 2 * torch.arange(3000.0))
 
 
 @pytest.mark.parametrize("target", DTYPES, ids=str)
