@@ -4,6 +4,7 @@
 #define KPKG_PACKAGE_CALLABLEOP_H
 
 #include "runtime/package/CallCache.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Library.h"
 
 #include <atomic>
@@ -117,7 +118,7 @@ private:
   /// Kept forever, because a running call may use an old one.
   std::vector<std::shared_ptr<const Restriction>> restrictions;
   std::atomic<const Restriction *> restriction = nullptr;
-  mutable std::mutex lock;
+  mutable ForkSafeMutex lock;
   std::shared_ptr<const Fallback> fallback;
   mutable std::map<std::string, uint64_t> reasons;
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Environment.h"
 #include "runtime/package/Devices.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Observers.h"
 #include "runtime/package/Requirements.h"
@@ -164,7 +165,7 @@ static bool names(std::string_view name, std::string_view op) {
 
 /// The ops of all packages that the process has opened.
 struct OpenedOps {
-  std::mutex lock;
+  ForkSafeMutex lock;
   std::set<std::string> names;
 };
 

@@ -5,6 +5,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/format/Reader.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/PlannedCall.h"
 #include "runtime/package/Refusals.h"
 #include "runtime/package/Tables.h"
@@ -59,7 +60,7 @@ private:
   const OpEntry &description;
   uint64_t number;
 
-  mutable std::mutex lock;
+  mutable ForkSafeMutex lock;
   mutable Plan full, shape, gpuFull, gpuShape;
   mutable std::deque<InstanceUse> counters;
   /// Bounded: a new signature replaces the oldest one.
@@ -117,7 +118,7 @@ private:
   std::vector<std::unique_ptr<PackagedOp>> packagedOps;
 
   /// Guards the following members. Entries are never removed, so references stay valid.
-  mutable std::mutex lock;
+  mutable ForkSafeMutex lock;
   mutable std::map<std::string, format::Contents, std::less<>> contents;
   mutable std::map<std::pair<std::string, device::Device *>, std::unique_ptr<device::Executable>>
       executables; ///< by section

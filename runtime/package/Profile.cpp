@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Profile.h"
 #include "runtime/package/Devices.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Ranges.h"
 
 #include <chrono>
@@ -38,7 +39,7 @@ struct LaunchRecord {
 };
 
 struct Profile {
-  std::mutex lock;
+  ForkSafeMutex lock;
   std::chrono::steady_clock::time_point start;
   bool ranges = false;
   std::vector<CallRecord> calls;

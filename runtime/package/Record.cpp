@@ -5,6 +5,7 @@
 #include "runtime/format/Safetensors.h"
 #include "runtime/package/Devices.h"
 #include "runtime/package/Environment.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Log.h"
 #include "runtime/package/Observers.h"
 
@@ -28,7 +29,7 @@ namespace {
 constexpr size_t mostCalls = 1000;
 
 struct Recorder {
-  std::mutex lock;
+  ForkSafeMutex lock;
   std::set<std::string> seen;
   size_t files = 0;
   uint64_t bytes = 0;

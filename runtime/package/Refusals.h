@@ -4,6 +4,7 @@
 #define KPKG_PACKAGE_REFUSALS_H
 
 #include "runtime/device/Device.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Tables.h"
 
 #include <atomic>
@@ -27,7 +28,7 @@ public:
 private:
   /// Read without the lock, because most packages have no refusals.
   std::atomic<bool> isEmpty = true;
-  mutable std::mutex lock;
+  mutable ForkSafeMutex lock;
   std::map<std::pair<const Instance *, const device::Device *>, std::string> instances;
   std::map<std::pair<std::string, const device::Device *>, std::string> sections;
 };

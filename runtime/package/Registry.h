@@ -4,6 +4,7 @@
 #define KPKG_PACKAGE_REGISTRY_H
 
 #include "runtime/package/CallableOp.h"
+#include "runtime/package/ForkSafeMutex.h"
 #include "runtime/package/Library.h"
 
 #include <map>
@@ -48,7 +49,7 @@ public:
 private:
   Result<kpkg_op *> findOrDeclare(const std::string &op);
 
-  mutable std::mutex lock;
+  mutable ForkSafeMutex lock;
   std::vector<std::shared_ptr<const Library>> libraries;
   FallbackPolicy policy;
   OpTable ops;

@@ -7,7 +7,13 @@
 #include <atomic>
 #include <gtest/gtest.h>
 #include <random>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+
+#ifndef __has_feature // of Clang
+#define __has_feature(name) 0
+#endif
 
 using namespace kpkg;
 using namespace kpkg::test;
@@ -81,6 +87,38 @@ TEST(Stress, LibrariesOpenAndClose) {
   });
   EXPECT_EQ(wrong, 0);
 }
+
+#if !__has_feature(thread_sanitizer) // which cannot follow a fork of several threads
+TEST(Stress, ForkedChildrenCall) {
+  std::string bytes = samplePackage();
+  Op scale = Library::openMemory(bytes, "sample").value().op("scale").value();
+  std::atomic<bool> isDone = false;
+  std::atomic<int> wrong = 0;
+  std::thread forking([&] {
+    for (int i = 0; i < 40; ++i) {
+      pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(20); // a mutex that nobody unlocks there
+        std::mt19937 random(1);
+        Op other = Library::openMemory(bytes, "sample").value().op("scale").value();
+        ::_exit(callOnce(scale, random) && callOnce(other, random) ? 0 : 1);
+      }
+      int status = -1;
+      wrong += ::waitpid(child, &status, 0) != child || status != 0;
+    }
+    isDone = true;
+  });
+  inThreads(4, [&](int seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    while (!isDone) { // first calls of a library take every lock
+      Op fresh = Library::openMemory(bytes, "sample").value().op("scale").value();
+      wrong += !callOnce(fresh, random) || !callOnce(scale, random);
+    }
+  });
+  forking.join();
+  EXPECT_EQ(wrong, 0);
+}
+#endif
 
 TEST(Stress, FallbacksChangeUnderCalls) {
   std::string bytes = samplePackage();
