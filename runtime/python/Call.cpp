@@ -1,6 +1,7 @@
 // Converts Python values to a call of the C ABI, and its results to arrays.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
+#include "runtime/python/Gil.h"
 
 #include <kpkg/dtype.hpp>
 #include <nanobind/ndarray.h>
@@ -290,12 +291,7 @@ nb::list call(const OpHandle &op, nb::list values, nb::object outputs) {
     }
     frame.call.outputs = frame.outputs.data();
   }
-  kpkg_status status;
-  {
-    nb::gil_scoped_release release;
-    status = kpkg_op_call(op.op, &frame.call);
-  }
-  check(status);
+  check(withoutGil([&] { return kpkg_op_call(op.op, &frame.call); }));
   std::vector<nb::capsule> owners;
   for (void *&memory : frame.allocations)
     owners.emplace_back(std::exchange(memory, nullptr), [](void *pointer) noexcept { std::free(pointer); });

@@ -1,6 +1,7 @@
 // The native module `kpkg._native`: packages, ops and calls on host memory, over the C ABI. Knows nothing of PyTorch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Call.h"
+#include "runtime/python/Gil.h"
 #include "runtime/python/Precision.h"
 #include "runtime/python/Unrecorded.h"
 #include "runtime/python/XlaHandler.h"
@@ -144,7 +145,7 @@ nb::object *logReceiver = nullptr;
 void forwardLog(void *, kpkg_log_level level, const char *message) {
   if (!Py_IsInitialized())
     return;
-  nb::gil_scoped_acquire hold;
+  HoldGil hold;
   try {
     (*logReceiver)(int(level), message);
   } catch (nb::python_error &error) {

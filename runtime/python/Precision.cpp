@@ -1,6 +1,7 @@
 // Reads how PyTorch may multiply float32, for code that knows no Python.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/python/Precision.h"
+#include "runtime/python/Gil.h"
 
 #include <cstdint>
 #include <string_view>
@@ -22,7 +23,7 @@ static const char *nameOf(const nanobind::object &answer) {
 static const char *readPrecision(int32_t device) {
   if (!Py_IsInitialized())
     return nullptr;
-  nanobind::gil_scoped_acquire lock;
+  HoldGil lock;
   try {
     return nameOf((*read)(device));
   } catch (nanobind::python_error &error) {
