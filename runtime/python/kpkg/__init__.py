@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kpkg import _interpreter as _interpreter  # before all that import the native module
 from kpkg._compiled import compiled
 from kpkg._compiler import CompileError, Compiler, compile_from_source, get_compiler
 from kpkg._config import KernelConfig, PrecisionConfig
