@@ -157,6 +157,32 @@ def test_indices_of_64_bits_are_those_of_32(tmp_path):
         lowered(lambda x, at: picked(x, at, 0), [x, at.astype(jnp.int64)])
 
 
+ASSERTED = """
+@kernel
+def half(x: Tensor[float32, 1], mut y: Tensor[float32, 1], divisor: Int):
+    debug_assert(divisor > 0, "the divisor is positive")
+    var v = x.tile[128](block_idx.x).load()
+    debug_assert(v >= 0, "elements are positive")
+    y.tile[128](block_idx.x).store(v / divisor.cast[float32]())
+
+@register.op("demo::half_of")
+def half_of(x: Tensor, divisor: Int) -> Tensor:
+    var y = empty_like(x)
+    launch half(x, y, divisor, grid=ceildiv(x.numel(), 128))
+    return y
+"""
+
+
+def test_assertions_about_numbers_are_checked(tmp_path):
+    (tmp_path / "half.k").write_text(ASSERTED)
+    half = kpkg.jax.load(build_package(tmp_path / "half.k", tmp_path / "half.kpkg", "--target", "tpu")).half_of
+    with kpkg.jax.tpu_interpreter():
+        np.testing.assert_array_equal(half(jnp.asarray([3.0, -4.0]), 2), [1.5, -2])
+        with pytest.raises(kpkg.KernelError, match="half: the divisor is positive"):
+            half(jnp.ones(2), 0)
+    lowered(lambda x: half(x, 2), [jnp.ones(2)])
+
+
 def test_argmax(tpu):
     x = jnp.asarray(normal(37, 70).numpy())
     with kpkg.jax.tpu_interpreter():

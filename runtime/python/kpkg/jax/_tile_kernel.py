@@ -43,6 +43,7 @@ class Evaluation:
     def __init__(
         self, program: Program, memory: Memory, arguments: list[Any], block: list[AnyIndex], grid: tuple[int, ...]
     ) -> None:
+        self._name = program.name
         self._types = program.types
         self._has_int64 = has_int64(program)
         self._memory = memory
@@ -85,6 +86,11 @@ class Evaluation:
         return as_array(self._values[number], self._types[number])
 
     # ===--- Grid and memory ---=== #
+
+    def _assert(self, op: Op, operands: list[Any]) -> None:
+        if is_known(operands[0]) and not operands[0]:
+            raise KernelError(f"{self._name}: {op.attributes['message']}")
+        # A TPU has no way to tell. Accesses stay within tensors all the same.
 
     def _block_id(self, op: Op, operands: list[Any]) -> AnyIndex:
         return self._block[op.attributes["axis"]]
@@ -375,6 +381,7 @@ _OPS: dict[str, Callable[[Evaluation, Op, list[Any]], Any]] = {
     "scf.if": Evaluation._if,
     "scf.while": Evaluation._while,
     "tile.add_store": Evaluation._store,
+    "tile.assert": Evaluation._assert,
     "tile.block_id": Evaluation._block_id,
     "tile.broadcast": Evaluation._broadcast,
     "tile.combine": Evaluation._combine,
