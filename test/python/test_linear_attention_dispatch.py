@@ -9,7 +9,7 @@ import kpkg
 import pytest
 import torch
 from conftest import build_for_gpus
-from test_linear_attention import FORMS, check_gradients, check_scan_gradients
+from test_linear_attention import FORMS, attended, check_gradients, check_scan_gradients, drawn, heads
 
 
 def call_of(name, options):
@@ -44,3 +44,15 @@ def test_gradients(name, normed):
 
 def test_gradients_of_a_scan():
     check_scan_gradients(call_of("mamba2_scan", 4), torch.bfloat16, 70, 20, "", True)
+
+
+def test_segments_of_a_long_sequence_are_joined():
+    """The sequence has three segments. Keys and values are narrower than blocks."""
+    q, k, v, g, beta = heads(3100, torch.bfloat16)
+    q, k, v, g, beta = q[:1, :, :1], k[:1, :, :1], v[:1, :, :2], g[:1, :, :2].float(), beta[:1, :, :2].float()
+    state = drawn(1, 2, 20, 24, dtype=torch.float32)
+    library = kpkg.load(build_for_gpus("linear_attention"))
+    found = library["kpkg::gated_delta_rule"](q, k, v, g * 0.02, beta, None, state, True)
+    expected = attended(*(t.double() for t in (q, k, v, g * 0.02, beta, state)), True)
+    for got, wanted in zip(found, expected):
+        assert float((got.double() - wanted).abs().max() / wanted.abs().max()) < 2 * torch.finfo(torch.bfloat16).eps
