@@ -38,12 +38,18 @@ uint64_t boundOf(mlir::Type element) {
   return width == 1 ? 1 : uint64_t(1) << (width - 1);
 }
 
+/// Returns the bound of numbers that are computed from numbers of the call. `kpkg.jax` checks it.
+uint64_t boundOfCall(mlir::Value value) {
+  mlir::Type element = elementOf(value);
+  return element.isIndex() ? kPositions : std::min(boundOf(element), kLeast32);
+}
+
 class Bounds {
 public:
   explicit Bounds(tile::KernelOp kernel) : kernel(kernel) {
     for (mlir::Value argument : kernel.getBody().front().getArguments())
       if (isInteger(argument)) { // a number of the call, which `kpkg.jax` checks
-        raise(argument, elementOf(argument).isIndex() ? kPositions : std::min(boundOf(elementOf(argument)), kLeast32));
+        raise(argument, boundOfCall(argument));
         ofCall.insert(argument);
       }
     for (; changes; ++round) {
@@ -109,7 +115,7 @@ private:
       mlir::Value result = op->getResult(0);
       if (isOfCall(op)) {
         ofCall.insert(result);
-        raise(result, std::min(boundOf(elementOf(result)), kLeast32));
+        raise(result, boundOfCall(result));
       } else {
         raise(result, result.getType().isIndex() || elementOf(result).isIndex() ? indexBound(op) : bound(op));
       }

@@ -19,7 +19,7 @@ from kpkg.jax._tile_memory import Memory, View
 from kpkg.jax._tile_numbers import as_array, is_known
 from kpkg.jax._tile_program import Block, Op, Program, Type
 
-_MOST = 1 << 30  # which stands for all larger indices, see _tile_index.value
+_MOST = 1 << 29  # of indices, by which the compiler knows that 64-bit integers fit into 32 bits
 _REDUCE_KINDS = ("sum", "prod", "max", "min", "umax", "umin", "and", "or")
 
 
@@ -72,7 +72,7 @@ class Evaluation:
         return result if isinstance(result, list) else [] if result is None else [result]
 
     def _check_numbers(self, op: Op, values: list[Any]) -> None:
-        """Raises KernelError for a number beyond those that indices from memory may be compared with."""
+        """Raises KernelError for an index that is larger than the compiler takes it to be."""
         for number, value in zip(op.results, values):
             if self._types[number].element == "index" and isinstance(value, int) and abs(value) > _MOST:
                 raise KernelError(f"a kernel computes with the number {value}, which needs more than 32 bits")
