@@ -7,8 +7,8 @@
 
 namespace kpkg::package {
 
-/// A mutex for the state of libraries and ops. A fork waits until it can hold all of them, so that the child, which has
-/// none of the other threads, finds them free and the state whole.
+/// A mutex for the state of libraries and ops. A fork waits until it can hold all of them. So the child finds them free
+/// and the state whole, although it has none of the other threads.
 class ForkSafeMutex {
 public:
   ForkSafeMutex();
