@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/nvptx/Ptx.h"
 #include "compiler/codegen/nvptx/MarkConvergent.h"
+#include "compiler/codegen/nvptx/MaskWideShifts.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -100,6 +101,7 @@ void optimize(Module &module, TargetMachine &machine, unsigned optLevel) {
     passes.addPass(builder.buildO0DefaultPipeline(OptimizationLevel::O0));
   else
     passes.addPass(builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2));
+  passes.addPass(MaskWideShifts()); // last, since LLVM would remove the masks
   passes.run(module, modules);
 }
 
