@@ -36,7 +36,7 @@ CHOICES = [
     ((4096, 8, 4096), ["few_rows"], 14),
     ((288, 4096, 14336), SPLIT, 3),
     ((520, 1280, 5120), ["few_rows"], 12),
-    ((64, 64, 131072), SPLIT, 17),
+    ((64, 64, 131072), SPLIT, 14),
 ]
 #: Checked beside random shapes: split-K, and tiles of gemm_tiles with few rows in the last tile.
 DIVIDED = [(65, 64, 4096), (193, 64, 4096), (129, 64, 4096), (130, 264, 8192), (193, 2056, 200), (257, 2056, 200)]
