@@ -1,6 +1,7 @@
 // Tests alternatives: the cost model, the tuning table, restrictions by a call, and refused tables.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/package/Tuning.h"
+#include "runtime/chips/Chips.h"
 #include "runtime/package/Choice.h"
 #include "runtime/package/CostModel.h"
 #include "runtime/package/Devices.h"
@@ -145,9 +146,11 @@ TEST(CostModel, CountsLinesOfCopies) {
     instance.launch->tensorMaps = {TensorMap{.arg = 0, .box = {64, 32}, .unit = 1, .copies = 2, .sharedBy = sharedBy}};
     return estimateTime(instance, launch, 1)->cyclesPerRound - 2000;
   };
+  const kpkg::chips::Heuristics &heuristics = kpkg::chips::reference.heuristics;
   double aligned = cycles(64, 1);
-  EXPECT_EQ(cycles(68, 1), 2 * aligned) << "rows of 128 bytes over two lines each";
-  EXPECT_EQ(cycles(68, 2), aligned) << "and one of two blocks reads them";
+  EXPECT_DOUBLE_EQ(cycles(72, 1), heuristics.slownessOfLines * aligned) << "rows of 128 bytes over two lines each";
+  EXPECT_DOUBLE_EQ(cycles(68, 1), heuristics.slownessOfSectors * aligned) << "and over five sectors";
+  EXPECT_DOUBLE_EQ(cycles(68, 2), heuristics.slownessOfSectors / 2 * aligned) << "one of two blocks reads them";
 }
 
 TEST(CostModel, SharesDivide) {
