@@ -10,6 +10,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,6 +183,44 @@ def all_bits(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
     limits = torch.iinfo(torch.int64)
     x = torch.randint(limits.min, limits.max, shape, generator=generator, device=generator.device)
     return x % 5 > 0 if dtype == torch.bool else x.to(dtype)
+
+
+#: Pairs of shapes that broadcast.
+BROADCAST_SHAPES = [
+    ((), ()),
+    ((1,), (1,)),
+    ((0,), (1,)),
+    ((3, 0, 2), (2,)),
+    ((4097,), (4097,)),
+    ((20011,), ()),
+    ((5, 1000), (1000,)),
+    ((5, 1000), (5, 1)),
+    ((4, 1), (1, 9)),
+    ((2, 3, 5, 7), (3, 1, 1)),
+    ((2, 3, 2, 3, 2, 3), (3, 1, 3, 1, 3)),
+]
+SPECIAL_FLOATS = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0, -1.0, 3.0, -7.5, 1e-3, -1e4]
+
+
+def any_numbers(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """Returns all bit patterns of integers, and floats of which every fourth is 0."""
+    limits = torch.iinfo(torch.int64)
+    x = torch.randint(limits.min, limits.max, shape, generator=generator, device=generator.device)
+    if dtype.is_floating_point:
+        return normal(shape, dtype, generator, 8.0) * (x % 4 != 0)
+    return x > 0 if dtype == torch.bool else x.to(dtype)
+
+
+def pair_samples(left: Callable[..., Tensor], right: Callable[..., Tensor]) -> Iterator[Sample]:
+    """Returns two operands that broadcast, or are strided. `left` and `right` draw a tensor of some extents."""
+    for a, b in BROADCAST_SHAPES:
+        yield Sample((left(*a), right(*b)), label=f"{a}, {b}")
+        yield Sample((left(*b), right(*a)), label=f"{b}, {a}")
+    yield Sample((left(40, 33).t(), right(40, 33).t()), label="both transposed")
+    yield Sample((left(40, 33).t(), right(33, 40)), label="one transposed")
+    yield Sample((left(6, 8, 10)[::2, :, ::2], right(3, 8, 5)), label="strides")
+    yield Sample((left(20001)[::3], right()), label="every third and one")
+    yield Sample((left(4, 5, 6).permute(2, 0, 1), right(6, 4, 5)), label="permuted")
 
 
 def channels_last(x: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 DTYPES = (torch.uint8, torch.int32, torch.int64, torch.bool, *ALL_FLOATS)
 
+NUMBERS = tuple(dtype for dtype in DTYPES if dtype != torch.bool)
+
 
 def shapes_and_dims() -> Iterator[tuple[tuple[int, ...], list[int]]]:
     for shape in [(), (1,), (7,), (4097,), (100003,)]:
@@ -214,14 +216,14 @@ SPECS = [
         "argmax",
         arg_of(torch.argmax),
         arg_samples,
-        dtypes=tuple(dtype for dtype in DTYPES if dtype != torch.bool),
+        dtypes=NUMBERS,
         accumulation=0.0,
     ),
     spec(
         "argmin",
         arg_of(torch.argmin),
         arg_samples,
-        dtypes=tuple(dtype for dtype in DTYPES if dtype != torch.bool),
+        dtypes=NUMBERS,
         accumulation=0.0,
     ),
 ]

@@ -3,7 +3,10 @@
 #include "test/fuzz/MutateSource.h"
 
 #include <cctype>
+#include <cstring>
 #include <vector>
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
 namespace kpkg::fuzz {
 
@@ -215,6 +218,17 @@ std::string mutateSource(const std::string &text, std::string_view known, std::m
   for (size_t i = 0, count = 1 + random() % 3; i < count; ++i)
     changed = Mutation(std::move(changed), known, random).run();
   return changed;
+}
+
+size_t mutateInput(uint8_t *data, size_t size, size_t maxSize, unsigned seed, std::string_view known) {
+  std::mt19937 random(seed);
+  if (random() % 8 == 0)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::string changed = mutateSource(std::string(reinterpret_cast<const char *>(data), size), known, random);
+  if (changed.empty() || changed.size() > maxSize)
+    return LLVMFuzzerMutate(data, size, maxSize);
+  std::memcpy(data, changed.data(), changed.size());
+  return changed.size();
 }
 
 } // namespace kpkg::fuzz

@@ -3,6 +3,7 @@
 #ifndef KPKG_FUZZ_MUTATESOURCE_H
 #define KPKG_FUZZ_MUTATESOURCE_H
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace kpkg::fuzz {
 /// end in the parser. Some mutations nest expressions or blocks deeply, or repeat them often. New tokens are those of
 /// `known`.
 std::string mutateSource(const std::string &text, std::string_view known, std::mt19937 &random);
+
+/// Mutates the input of a libFuzzer target in place, and returns its new size: one of eight times by bytes, else by
+/// mutateSource.
+size_t mutateInput(uint8_t *data, size_t size, size_t maxSize, unsigned seed, std::string_view known);
 
 } // namespace kpkg::fuzz
 #endif

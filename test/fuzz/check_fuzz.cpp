@@ -9,7 +9,6 @@
 #include "test/fuzz/MutateSource.h"
 
 #include <cstdlib>
-#include <cstring>
 
 using namespace kpkg::compiler;
 
@@ -39,16 +38,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return report(sources, diags);
 }
 
-extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
-
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
-  std::mt19937 random(seed);
-  if (random() % 8 == 0)
-    return LLVMFuzzerMutate(data, size, maxSize);
-  std::string changed =
-      kpkg::fuzz::mutateSource(std::string(reinterpret_cast<const char *>(data), size), preludeText, random);
-  if (changed.empty() || changed.size() > maxSize)
-    return LLVMFuzzerMutate(data, size, maxSize);
-  std::memcpy(data, changed.data(), changed.size());
-  return changed.size();
+  return kpkg::fuzz::mutateInput(data, size, maxSize, seed, preludeText);
 }

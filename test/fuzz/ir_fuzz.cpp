@@ -15,7 +15,6 @@
 #include "mlir/Parser/Parser.h"
 #include "test/fuzz/MutateSource.h"
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 using namespace mlir;
@@ -56,16 +55,6 @@ static constexpr std::string_view words =
     "builtin.module builtin.unrealized_conversion_cast affine_map<(d0) -> (d0)> loc(\"a\":1:2) array<i64: 1> unit "
     "{a = 1 : i64} @symbol ^bb0(%x: i32): -> : = , ( ) [ ] < > ? \"a\" 0xFF -1 1.0e+00 true false";
 
-extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
-
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t maxSize, unsigned seed) {
-  std::mt19937 random(seed);
-  if (random() % 8 == 0)
-    return LLVMFuzzerMutate(data, size, maxSize);
-  std::string changed =
-      kpkg::fuzz::mutateSource(std::string(reinterpret_cast<const char *>(data), size), words, random);
-  if (changed.empty() || changed.size() > maxSize)
-    return LLVMFuzzerMutate(data, size, maxSize);
-  std::memcpy(data, changed.data(), changed.size());
-  return changed.size();
+  return kpkg::fuzz::mutateInput(data, size, maxSize, seed, words);
 }
